@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 
+from components.jobs.shown import can_ask
 from stacks import environment, team
 from stacks.caller import as_caller, shown_to_caller
 from stacks.engine import read_deployed, read_engine
@@ -25,7 +26,7 @@ gc.set_threshold(20_000, 1_000)
 try:
     reading = read_engine()
     planned = judged(plan_stack(reading), reading.lines)
-    planned = compared(planned, reading.lines, read_deployed, shown_to_caller)
+    planned = compared(planned, reading.lines, read_deployed, shown_to_caller, asks=can_ask())
     plan = planned.accepted()
 except Refused as refused:
     raise pulumi.RunError(str(refused)) from None

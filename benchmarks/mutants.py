@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import importlib
 import itertools
 import json
@@ -31,23 +32,9 @@ from tests.support.parts import Part
 from tests.support.parts import part as as_part
 from trainyard import command_line
 
-ROOMS = {
-    "components": 4,
-    "trainyard/plans": 1,
-    "trainyard/objects": 3,
-    "trainyard/derive": 2,
-    "trainyard/rules": 2,
-    "trainyard/stores": 2,
-    "trainyard/operations": 2,
-    "trainyard/manifests": 1,
-    "trainyard/reports": 1,
-    "trainyard/live": 1,
-    "trainyard/settings": 1,
-    "stacks": 1,
-    "trainyard/catalog": 1,
-}
-"""Of 22 faults, how many a room gets. Within a room every file is as likely as every other, and in
-a file every kind of fault."""
+PRODUCT = ("components", "stacks", "trainyard")
+"""Folders with all that is in them. Every file is as likely as every other, and in a file every kind of
+fault."""
 FAST = (
     *("components", "corpus", "graph", "stacks", "trainyard"),
     "rehearsal/providers/test_lookups.py",
@@ -59,6 +46,8 @@ WRITTEN_ANEW = (
     "tests/trainyard/reports/test_plan.py::test_the_picture_in_the_documents_is_of_the_checkouts_stack",
 )
 """Goldens, as are the recorded graphs: one command writes them anew."""
+SLOW = ("world", "apart", "soak")
+"""Marks of tests that are not asked."""
 LIBRARIES = ("pulumi", "pydantic", "hypothesis", "jsonschema", "botocore", "google", "yaml")
 """Modules that load slowly. They are loaded here, when tests need them for the first time: the
 process of the tests is a fork of this one."""
@@ -67,6 +56,11 @@ OURS = ("benchmarks", "tests", "trainyard")
 BAR = 0.97
 """Of the faults, how many must be killed."""
 TIMED_OUT = -signal.SIGALRM
+LIKELIEST = 40
+"""Files of tests that are asked about a line that runs when its module is loaded. Hundreds run something of such a
+module, and half an hour would go by for each fault that none notices."""
+ALL_SLOW = 5
+"""pytest's exit code where no test is left (ExitCode.NO_TESTS_COLLECTED)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +71,15 @@ class TestFile:
     seconds: float
     reached: frozenset[tuple[str, int]]
     """Statements of the product that it runs: file and first line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Results of all files of tests where nothing is wrong."""
+
+    files: list[TestFile]
+    at_import: frozenset[tuple[str, int]]
+    """Statements that run when the product is loaded, before any test."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,27 +118,49 @@ class Copy:
         found |= {tests / file for file in FAST if file.endswith(".py")}
         return sorted(str(path.relative_to(self.folder)) for path in found)
 
-    def measured(self, path: str) -> TestFile | None:
-        """Result of the file; None where it fails without a fault."""
-        note, started = self.folder / "note.json", time.monotonic()
-        if self._in_a_process(lambda: self._noted(path, note), 1800):
-            return None
-        told = json.loads(note.read_text())
-        for module in told["libraries"]:
+    def measured(self, paths: list[str]) -> Measured:
+        """Results of the files that pass without a fault; the others are printed, but those whose tests are all
+        slow."""
+        notes = self.folder / "notes.jsonl"
+        self._in_a_process(lambda: self._note_all(paths, notes), 7200)
+        told = [json.loads(line) for line in notes.read_text().splitlines()]
+        for path in (one["path"] for one in told[1:] if one["code"] not in (0, ALL_SLOW)):
+            print(f"  fails without a fault: {path}", flush=True)
+        for module in told[0]["libraries"]:
             importlib.import_module(module)
-        reached = frozenset((file, line) for file, line in told["reached"])
-        return TestFile(path=path, seconds=time.monotonic() - started, reached=reached)
+        files = [
+            TestFile(path=one["path"], seconds=one["seconds"], reached=_lines(one["reached"]))
+            for one in told[1:]
+            if not one["code"]
+        ]
+        files.sort(key=lambda tests: tests.seconds)
+        return Measured(files=files, at_import=_lines(told[0]["reached"]))
 
     def outcome(self, tests: TestFile) -> int:
         """Exit code of the tests; TIMED_OUT after 20 times what they take without a fault."""
         return self._in_a_process(lambda: _pytest(tests.path), 120 + 20 * int(tests.seconds))
 
-    def _noted(self, path: str, note: Path) -> int:
+    def _note_all(self, paths: list[str], notes: Path) -> int:
+        """The product is loaded once, with its notes: each file of tests runs in a fork of that."""
         reached = noted_in(self.folder)
-        code = _pytest(path)
-        slow = [name for name in sys.modules if name.startswith(LIBRARIES)]
-        note.write_text(json.dumps({"reached": sorted(reached), "libraries": slow}))
-        return code
+        support = sorted((self.folder / "tests" / "support").glob("*.py"))
+        for path in [*sources(self.folder), *(f"tests/support/{file.name}" for file in support)]:
+            with contextlib.suppress(Exception):
+                importlib.import_module(path.removesuffix(".py").replace("/", "."))
+        libraries = [name for name in sys.modules if name.startswith(LIBRARIES)]
+        with notes.open("a") as file:
+            print(json.dumps({"reached": sorted(reached), "libraries": libraries}), file=file)
+        for path in paths:
+            reached.clear()
+            child = os.fork()
+            if not child:
+                started = time.monotonic()
+                told = {"path": path, "code": _pytest(path), "seconds": time.monotonic() - started}
+                with notes.open("a") as file:
+                    print(json.dumps({**told, "reached": sorted(reached)}), file=file)
+                os._exit(0)
+            os.waitpid(child, 0)
+        return 0
 
     def _in_a_process(self, work: Callable[[], int], limit: int) -> int:
         """The exit code of a fork that has loaded nothing of ours."""
@@ -176,9 +201,13 @@ def noted_in(folder: Path) -> set[tuple[str, int]]:
 
     SourceFileLoader.source_to_code = noting
     builtins.note_reached = reached.add  # pyright: ignore
-    sys.dont_write_bytecode = True
-    sys.pycache_prefix = f"{folder}/none"
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = f"{folder}/noted"
     return reached
+
+
+def _lines(told: list[list[Any]]) -> frozenset[tuple[str, int]]:
+    return frozenset((file, line) for file, line in told)
 
 
 def _note(node: ast.AST, path: str) -> None:
@@ -209,24 +238,22 @@ def _pytest(path: str) -> int:
     import pytest
 
     without = [option for test in WRITTEN_ANEW for option in ("--deselect", test)]
-    slow = "not (world or apart or soak or live)"
+    slow = f"not ({' or '.join(SLOW)})"
     options = ("-qx", "-W", "ignore", "-p", "no:cacheprovider", "-m", slow, "--golden")
     return int(pytest.main([*options, *without, path]))
 
 
 def sources(folder: Path) -> dict[str, str]:
     """The product's sources by path."""
-    found = (path for room in ROOMS for path in sorted((folder / room).glob("*.py")))
+    found = (path for room in PRODUCT for path in sorted((folder / room).rglob("*.py")))
     return {str(path.relative_to(folder)): path.read_text() for path in found}
 
 
 def drawn(found: Mapping[str, str], chance: random.Random) -> Iterator[Mutant]:
-    """Mutants of the sources, until none is left; of every room as many as ROOMS says."""
+    """Mutants of the sources, until none is left."""
     left = {path: faults(source) for path, source in found.items()}
     while left := {path: some for path, some in left.items() if some}:
-        rooms = sorted({path.rpartition("/")[0] for path in left})
-        (room,) = chance.choices(rooms, [ROOMS[room] for room in rooms])
-        path = chance.choice([path for path in left if path.rpartition("/")[0] == room])
+        path = chance.choice([*left])
         kind = chance.choice(sorted({fault.kind for fault in left[path]}))
         fault = chance.choice([fault for fault in left[path] if fault.kind == kind])
         left[path].remove(fault)
@@ -234,20 +261,28 @@ def drawn(found: Mapping[str, str], chance: random.Random) -> Iterator[Mutant]:
             yield Mutant(path=path, fault=fault)
 
 
-def tests_of(mutant: Mutant, source: str, files: list[TestFile]) -> list[TestFile]:
+def tests_of(mutant: Mutant, found: Mapping[str, str], measured: Measured) -> list[TestFile]:
     """Files whose tests run the faulty line, the likeliest first: those named as the source, those
-    that import it themselves, the others in the order of `files`."""
-    line = _statement(mutant, source)
+    that import it themselves, the others in the order of `files`. Of a line that runs when its module is loaded,
+    the likeliest of those whose tests run anything in that module, or in one that imports it."""
+    line = _statement(mutant, found[mutant.path])
     stem = Path(mutant.path).stem
     module = mutant.path.removesuffix(".py").replace("/", ".")
     named = re.compile(rf"{module}\b|from {module.rpartition('.')[0]} import .*\b{stem}\b")
+    users = {mutant.path} | {path for path, text in found.items() if named.search(text)}
+    loaded = (mutant.path, line) in measured.at_import
+
+    def concerned(tests: TestFile) -> bool:
+        runs = (mutant.path, line) in tests.reached
+        return runs or loaded and any(path in users for path, _ in tests.reached)
 
     def unlikely(tests: TestFile) -> tuple[bool, bool]:
         mirrored = Path(tests.path).stem == f"test_{stem}"
         imports = named.search((CHECKOUT / tests.path).read_text()) is not None
         return not mirrored, not imports
 
-    return sorted((f for f in files if (mutant.path, line) in f.reached), key=unlikely)
+    asked = sorted(filter(concerned, measured.files), key=unlikely)
+    return asked[:LIKELIEST] if loaded else asked
 
 
 def _statement(mutant: Mutant, source: str) -> int:
@@ -260,13 +295,16 @@ def _statement(mutant: Mutant, source: str) -> int:
     return max(lines)
 
 
-def judged(mutant: Mutant, source: str, files: list[TestFile], copy: Copy) -> tuple[str, str]:
+def judged(
+    mutant: Mutant, found: Mapping[str, str], measured: Measured, copy: Copy
+) -> tuple[str, str]:
     """The fate of the mutant, killed, survived or hanging, and the tests that say so. A file that
     kills moves to the front of `files`: it is likely to kill again."""
+    source, files = found[mutant.path], measured.files
     copy.write(mutant.path, mutant.fault.planted(source))
     try:
         hung = ""
-        for tests in tests_of(mutant, source, files):
+        for tests in tests_of(mutant, found, measured):
             code = copy.outcome(tests)
             if code == TIMED_OUT:
                 hung = tests.path
@@ -288,7 +326,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--count", type=int, default=150, help="faults to plant; 150 by default")
     parser.add_argument("--seed", type=int, help="the seed of an earlier run, for the same faults")
     parser.add_argument(
-        "--only", default="", metavar="PATH", help="plant in this room or file only"
+        "--only", default="", metavar="PATH", help="plant in this folder or file only"
     )
     parser.add_argument(
         "--part",
@@ -308,17 +346,18 @@ def main(arguments: list[str]) -> int:
     print(f"{again}\nfirst the tests without a fault, some minutes", flush=True)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Copy(Path(folder))
-        files = [tests for path in copy.test_files() if (tests := copy.measured(path))]
-        files.sort(key=lambda tests: tests.seconds)
+        measured = copy.measured(copy.test_files())
         mutants = [*itertools.islice(drawn(found, random.Random(seed)), given.count)]
-        rows = [_row(each, found[each.path], files, copy) for each in given.part.of(mutants)]
+        rows = [_row(each, found, measured, copy) for each in given.part.of(mutants)]
     return _summed_up(rows, again)
 
 
-def _row(mutant: Mutant, source: str, files: list[TestFile], copy: Copy) -> tuple[str, ...]:
-    said, by = judged(mutant, source, files, copy)
+def _row(
+    mutant: Mutant, found: Mapping[str, str], measured: Measured, copy: Copy
+) -> tuple[str, ...]:
+    said, by = judged(mutant, found, measured, copy)
     print(f"  {said:8}  {mutant}  {mutant.fault.kind}  {by}", flush=True)
-    return said, str(mutant), mutant.fault.kind, _difference(mutant, source)
+    return said, str(mutant), mutant.fault.kind, _difference(mutant, found[mutant.path])
 
 
 def _difference(mutant: Mutant, source: str) -> str:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pulumi
 
-from components.jobs.shown import shown
+from components.jobs.shown import can_ask
 from package.arguments import Values, plain
 from package.making import Asked, reading_of, renamed
 from stacks import environment
+from stacks.caller import as_caller, shown_to_caller
 from stacks.engine import read_deployed
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan, Planned
@@ -26,12 +27,13 @@ async def make_environment(asked: Asked, inputs: pulumi.Inputs) -> str:
         reading = reading_of("environment", values)
         found = judged(plan_stack(reading), reading.lines)
         deployed = partial(read_deployed, within=asked.kind)
-        return renamed(compared(found, reading.lines, deployed, shown), {"environment.": ""})
+        found = compared(found, reading.lines, deployed, shown_to_caller, asks=can_ask())
+        return renamed(found, {"environment.": ""})
 
     begun = asked.begin(await plain(inputs), judge)
     plan = begun.settled.planned.plan
     assert isinstance(plan, EnvironmentPlan)
-    return await begun.end(_outputs(plan, await environment.build(plan)))
+    return await begun.end(_outputs(plan, await environment.build(as_caller(plan))))
 
 
 def _outputs(plan: EnvironmentPlan, made: environment.Environment) -> dict[str, Any]:

@@ -10,12 +10,13 @@ from typing import Any
 import pulumi
 from pulumi.output import UNKNOWN
 
-from components.jobs.shown import shown
+from components.jobs.shown import can_ask
 from package.arguments import Arguments, Values, plain
+from package.deployed import of_team
 from package.making import Asked, reading_of, renamed
 from package.schema import TRAINING_JOB
 from stacks import team
-from stacks.engine import read_deployed
+from stacks.caller import as_caller, shown_to_caller
 from trainyard.decide import plan_stack
 from trainyard.plan import Planned, TeamPlan
 from trainyard.problems import At, InputError
@@ -49,7 +50,7 @@ async def make_team(asked: Asked, inputs: pulumi.Inputs) -> str:
     def judge(values: Values) -> Planned:
         read = reading(values)
         found = judged(plan_stack(read, contract=whole), read.lines)
-        found = compared(found, read.lines, partial(read_deployed, within=asked.kind), shown)
+        found = compared(found, read.lines, of_team(asked), shown_to_caller, asks=can_ask())
         errors = (*_access_errors(whole is not None, access), *found.errors)
         return renamed(replace(found, errors=errors), _names(asked))
 
@@ -61,7 +62,7 @@ async def make_team(asked: Asked, inputs: pulumi.Inputs) -> str:
         known = UNKNOWN if access is UNKNOWN else {**whole, **access}
         deployed = pulumi.Output.from_input(known)
     made = team.build(
-        plan,
+        as_caller(plan),
         partial(compare, reading(begun.settled.values), plan),
         deployed=deployed,
         prefix=f"{asked.name}-",

@@ -24,9 +24,9 @@ from pulumi_policy import (
 )
 from pulumi_policy import policy as module
 
+from policy_pack.policies import RULES
 from policy_pack.resource import Resource, Rule, default_tags
-from policy_pack.rules import RULES
-from policy_pack.strict import StrictServicer, default_level
+from policy_pack.servicer import StrictServicer, default_level
 
 
 def policy(rule: Rule) -> Policy:

@@ -28,8 +28,8 @@ from pulumi_policy.deserialize import deserialize_properties
 from policy_pack.account import NOT_THERE, AsksAnAccount, InventedAccount, NotThere
 from policy_pack.configured import CHECKOUT, CONFIG, DISABLED, MANDATORY, chosen, sound
 from policy_pack.kinds import CLUSTER
+from policy_pack.policies import RULES
 from policy_pack.resource import Resource, Rule, default_tags
-from policy_pack.rules import RULES
 from trainyard.catalog.scalars import as_engine_time
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.reports.stack_file import HAS_ERRORS, report_on

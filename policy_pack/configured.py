@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from policy_pack.policies import RULES
 from policy_pack.resource import Config, Rule
-from policy_pack.rules import RULES
 from trainyard import command_line
 from trainyard.problems import SIMILAR, InputError
 from trainyard.settings.reading.files import MOST_BYTES

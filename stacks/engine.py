@@ -12,6 +12,7 @@ from pulumi.runtime import rpc, settings
 from pulumi.runtime.proto import resource_pb2
 
 from trainyard.replacing.deployed import Deployed, UnknownStackError
+from trainyard.replacing.urn import name_of, types_of
 from trainyard.settings.reading.reader import Reading, read_given
 
 OF_A_STACK = "pulumi:pulumi:readStackResourceOutputs"
@@ -35,10 +36,10 @@ def read_deployed(
     types: Collection[str], stack: str | None = None, *, within: str = ""
 ) -> Deployed:
     """Ask the engine which resources of these types a stack of this project holds, by default the one
-    that is updated. Nothing before the first `pulumi up`. `within`: the type of the outermost component
-    that they belong to; empty where the whole stack is ours. The answer has secrets in clear, so the other
-    types are dropped here. Raises UnknownStackError where there is no other stack of this name, and
-    grpc.RpcError where the engine cannot read its state.
+    that is updated. Nothing before the first `pulumi up`. `within`: the type of the component that they
+    belong to or are, which can be below others; empty where the whole stack is ours. The answer has
+    secrets in clear, so the other types are dropped here. Raises UnknownStackError where there is no other
+    stack of this name, and grpc.RpcError where the engine cannot read its state.
 
     The engine is asked without references to resources, which the SDK's own call demands. pulumi-eks has
     some among its outputs, and the SDK asks for each of them at once: in an update that has just begun
@@ -59,8 +60,8 @@ def read_deployed(
     told, _ = rpc.deserialize_properties_unwrap_secrets(getattr(answer, "return"))
     return Deployed(
         resources={
-            (found["type"], urn.split("::")[-1]): found.get("outputs") or {}
+            (found["type"], name_of(urn)): found.get("outputs") or {}
             for urn, found in told["outputs"].items()
-            if found["type"] in types and (not within or f"::{within}$" in urn)
+            if found["type"] in types and (not within or within in types_of(urn))
         }
     )

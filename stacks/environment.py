@@ -74,8 +74,9 @@ async def build(plan: EnvironmentPlan) -> Environment:
 
     network = NETWORKS[type(plan.network)]("network", plan.network, opts=on_aws)
     cluster = CLUSTERS[type(plan.cluster)]("cluster", plan.cluster, network=network, opts=on_aws)
+    place = network.for_stores(cluster.known_groups)
     stores = {
-        key: STORES[type(store)](key, store, place=network.for_stores(), opts=on_aws)
+        key: STORES[type(store)](key, store, place=place, opts=on_aws)
         for key, store in plan.stores.items()
     }
     volumes = {key: store.volume for key, store in stores.items()}

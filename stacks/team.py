@@ -4,7 +4,7 @@ with claims. The environment does not change because of it."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from components.jobs.namespace import JobNamespace, Volume
 from stacks.outputs import job_outputs, job_starts, schedule_outputs
 from stacks.reference import contract_of
 from trainyard.plan import TeamPlan
-from trainyard.plans.jobs import JobNamespacePlan, JobPlan
+from trainyard.plans.jobs import JobNamespacePlan, JobPlan, SweepPlan
 from trainyard.replacing.contracts import Comparison
 from trainyard.rules.access import account_of
 
@@ -80,9 +80,16 @@ def build(
 
 
 def _named(jobs: Mapping[str, JobPlan], prefix: str) -> dict[str, JobPlan]:
-    """The jobs with the prefix before each name, and before those that a job comes after."""
+    """The jobs with the prefix before each name, and before those that a job waits for."""
+
+    def named(keys: Sequence[str]) -> tuple[str, ...]:
+        return tuple(f"{prefix}{each}" for each in keys)
+
+    def in_turn(sweep: SweepPlan | None) -> SweepPlan | None:
+        return sweep and replace(sweep, earlier=named(sweep.earlier), others=named(sweep.others))
+
     return {
-        f"{prefix}{key}": replace(job, after=tuple(f"{prefix}{each}" for each in job.after))
+        f"{prefix}{key}": replace(job, after=named(job.after), sweep=in_turn(job.sweep))
         for key, job in jobs.items()
     }
 

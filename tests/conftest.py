@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import gc
 import json
 import os
 import sys
@@ -141,6 +142,15 @@ def trainer(
     """Each release of the Trainer in turn, at an API server of its own."""
     with installed(request.param, tmp_path_factory.mktemp("trainer")) as made:
         yield made
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """No garbage is collected while a test sends itself a signal: Python drops a KeyboardInterrupt that comes
+    in Hypothesis' callback of the collector, and the test would wait for ever."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture

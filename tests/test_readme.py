@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import json
 import os
 import re
 import shlex
@@ -35,7 +36,7 @@ DOCUMENTS = [
 README = CHECKOUT / "README.md"
 TARGETS = set(re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
 PROGRAMS = (
-    *("make", "trainyard", "python", "python3", "pulumi", "aws", "kubectl", "docker", "git"),
+    *("make", "trainyard", "python", "python3", "pulumi", "aws", "kubectl", "docker", "git", "gh"),
     *("eval", "curl", "cd", ".", "export"),
 )
 """What a command of the documents can begin with, beside files of the checkout and of .venv."""
@@ -74,6 +75,53 @@ def test_the_commands_of_the_documents_are_found() -> None:
 def test_every_command_begins_with_a_program_that_is_known(command: str) -> None:
     first = next(word for word in command.split() if not re.match(r"[A-Z0-9_]+=", word))
     assert first in (*PROGRAMS, "$EDITOR") or first.startswith(".venv/bin/")
+
+
+def test_who_buys_capacity_names_its_region_its_zone_and_the_tag_of_its_stack() -> None:
+    """A block of another zone is lost: nobody can cancel or move it (EC2 API, CancelCapacityReservation)."""
+    bought = [each for each in COMMANDS if re.search("capacity-(block|reservation)", each)]
+    made = [each for each in bought if re.match("aws ec2 (purchase|create)-", each)]
+    offers = [each for each in bought if "describe-capacity-block-offerings" in each]
+    assert made and offers
+    assert [each for each in (*made, *offers) if "--region ap-northeast-2" not in each] == []
+    assert [each for each in made if "Key=trainyard:stack" not in each] == []
+    assert [each for each in offers if "AvailabilityZone=='ap-northeast-2a'" not in each] == []
+
+
+def test_a_login_to_a_bucket_names_its_region() -> None:
+    """Pulumi asks for the region of a bucket in the address alone, the profile or AWS_REGION, and ends with
+    MissingRegion or a redirect where they name none or another (pulumi/pulumi#13899)."""
+    texts = [file.read_text() for file in (*DOCUMENTS, *CHECKOUT.glob("trainyard/cli/new/*.txt"))]
+    logins = [each for text in texts for each in re.findall(r"pulumi login '?s3://[^\s`…]+", text)]
+    assert len(logins) >= 4 and [each for each in logins if "?region=" not in each] == []
+
+
+def test_the_programs_of_a_first_day_have_their_releases() -> None:
+    text = " ".join((CHECKOUT / "docs/getting-started.md").read_text().split())
+    [needed] = re.findall(r"On your machine: (.*?)\. For a", text)
+    for program in ("Python", "Pulumi", "the AWS CLI", "helm"):
+        assert re.search(rf"{program} \d+(\.\d+)?\b", needed), program
+    assert "kubectl of a minor release" in needed
+
+
+def test_no_text_says_to_forget_a_stack_and_delete_its_file() -> None:
+    """Without --preserve-config, `pulumi stack rm` deletes Pulumi.<stack>.yaml (pulumi 3.259,
+    pkg/cmd/pulumi/stack/stack_rm.go)."""
+    files = [
+        each
+        for kind in ("py", "txt", "md")
+        for folder in ("docs", "trainyard")
+        for each in CHECKOUT.glob(f"{folder}/**/*.{kind}")
+    ]
+    said = [
+        (file.name, found)
+        for file in {*files, *DOCUMENTS} - {CHECKOUT / "CHANGELOG.md"}
+        for found in re.findall(
+            r"pulumi stack rm\b[^`#\n]*", re.sub(r'"\s*f?"', "", file.read_text())
+        )
+    ]
+    assert len(said) >= 4
+    assert [each for each in said if "--preserve-config" not in each[1]] == []
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -245,6 +293,47 @@ def test_every_pulumi_command_of_the_documents_takes_its_options(command: str):
     assert verbs[-1] in re.findall(r"[a-z]+", usage)
     options = [word for word in words if word.startswith("-")]
     assert [option for option in options if option not in done.stdout] == []
+
+
+def test_an_older_state_goes_back_by_the_commands_of_the_document(tmp_path: Path) -> None:
+    """The back end is a folder here, and a bucket there: both hold a checkpoint, which cannot be imported."""
+    program = paths.BIN / "pulumi"
+    if not program.exists():
+        pytest.skip("`make up` or `python -m rehearsal build` builds pulumi")
+    (tmp_path / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
+    environment = {
+        **os.environ,
+        "PULUMI_HOME": str(tmp_path),
+        "PULUMI_BACKEND_URL": f"file://{tmp_path}",
+        "PULUMI_CONFIG_PASSPHRASE": "x",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+    }
+
+    def pulumi(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+        command = [program, "stack", *words, "--non-interactive"]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, input=text, capture_output=True, text=True
+        )
+
+    assert pulumi("init", "dev").returncode == 0
+    exported = json.loads(pulumi("export", "--stack", "dev").stdout)
+    stack = "pulumi:pulumi:Stack"
+    urn = f"urn:pulumi:dev::trainyard::{stack}::trainyard-dev"
+    exported["deployment"]["resources"] = [{"urn": urn, "custom": False, "type": stack}]
+    imported = pulumi("import", "--stack", "dev", text=json.dumps(exported))
+    assert imported.returncode == 0, imported.stderr
+    document = (CHECKOUT / "docs/drift.md").read_text()
+    [get, put] = re.findall(r"^aws s3.*dev\.json$", document, re.MULTILINE)
+    [key] = re.findall(r"--key (\S+)", get)
+    source, target = put.split()[-2:]
+    assert source == get.split()[-1] == "dev.json" and target == f"s3://<bucket>/{key}"
+    shutil.move(tmp_path / key, tmp_path / source)
+    assert "no stack named" in pulumi("export", "--stack", "dev").stderr
+    shutil.copy(tmp_path / source, tmp_path / key)
+    held = json.loads(pulumi("export", "--stack", "dev").stdout)["deployment"]["resources"]
+    assert [each["urn"] for each in held] == [urn]
+    refused = pulumi("import", "--stack", "dev", "--file", source)
+    assert refused.returncode and "could not deserialize deployment" in refused.stderr
 
 
 LINKS = [

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -194,3 +196,98 @@ def test_the_comment_of_before_is_written_anew_and_no_other_one(tmp_path: Path, 
     _, *written = said.read_text().splitlines()
     again = "api --method PATCH repos/us/ours/issues/comments/77 --field body=@comment.md --silent"
     assert written == [again if own else "pr comment 5 --body-file comment.md"]
+
+
+COMMENTED = (
+    ".github/workflows/pull-request.yaml",
+    "development/templates/environment/.github/workflows/pull-request.yaml",
+)
+"""Workflows that comment on a pull request."""
+
+
+@pytest.mark.parametrize("file", COMMENTED)
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_pull_request_whose_preview_violates_a_policy_has_an_error_and_fails(
+    file: str, code: int, tmp_path: Path
+) -> None:
+    """The JSON of the preview has no word about the policy."""
+    (programs := tmp_path / "bin").mkdir()
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    told = json.dumps({"changeSummary": {"same": 110}})
+    for program, does in {
+        "bin/pulumi": f"echo '{told}'; exit {code}",
+        "bin/gh": "true",
+        ".venv/bin/python": f'PYTHONPATH={CHECKOUT} exec {sys.executable} "$@"',
+    }.items():
+        (tmp_path / program).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / program).chmod(0o755)
+    for name in ("Pulumi.yaml", "Pulumi.dev.yaml"):
+        (tmp_path / name).write_text((CHECKOUT / name).read_text())
+    job = yaml.safe_load((CHECKOUT / file).read_text())["jobs"]["comment"]
+    env = {
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "STACKS": "dev",
+        "MARK": "<!-- trainyard -->",
+        "NUMBER": "1",
+        "GITHUB_REPOSITORY": "own/er",
+    }
+    *before, last = (each["run"] for each in job["steps"] if "name" in each)
+    for run in before:
+        subprocess.run(["bash", "-e", "-c", run], cwd=tmp_path, env=env, check=True)
+    comment = (tmp_path / "comment.md").read_text()
+    assert ("- **error**: the preview failed without an error in its JSON" in comment) == bool(code)
+    done = subprocess.run(["bash", "-e", "-c", last], cwd=tmp_path, env=env)
+    assert done.returncode == code
+
+
+TOLD = [
+    *FILES,
+    *sorted((CHECKOUT / "docs").glob("*.md")),
+    *sorted((CHECKOUT / "trainyard/cli/new").glob("*.txt")),
+    *sorted((CHECKOUT / "development/templates").glob("*/.github/workflows/*.yaml")),
+]
+"""Texts that say what a workflow needs."""
+
+
+def _paragraphs(named: str) -> list[str]:
+    """Pieces of those texts in which a word is: of a comment, what is between two lines without words."""
+    parts = (re.split(r"\n#?\n", file.read_text()) for file in TOLD)
+    return [piece for each in parts for piece in each if named in piece]
+
+
+def test_a_subject_of_github_names_the_ids_first_and_tells_how_to_read_them() -> None:
+    """Repositories that were made, renamed or moved since 2026-07-15 have no other subject (github/docs #45221)."""
+    told = _paragraphs("repo:<owner>")
+    assert len(told) >= 7
+    for piece in told:
+        first, *_ = re.findall(r"repo:<owner>\S+", piece)
+        assert re.match(r"repo:<owner>@<owner-id>/<\w+>@<repository-id>:", first), piece
+    texts = [file.read_text() for file in TOLD if "repo:<owner>" in file.read_text()]
+    assert [text for text in texts if "repo:<owner>/<" not in text] == []
+    assert [text for text in texts if "sub_claim_prefix" not in text] == []
+
+
+def test_a_token_of_pulumi_is_one_that_only_reads() -> None:
+    """The code of a pull request has it before anybody has read that code. Of Pulumi's permission sets Stack Read is
+    the one that runs previews and changes no state (pulumi.com/docs/administration/concepts/rbac/permission-sets)."""
+    headers = [each.partition("\nname: ")[0] for each in _paragraphs("PULUMI_ACCESS_TOKEN")]
+    told = [each for each in headers if "the secret PULUMI_ACCESS_TOKEN" in each]
+    assert len(told) == len(headers) == 4
+    assert [each for each in told if "Stack Read" not in each or "Never your own" not in each] == []
+
+
+def test_a_stack_whose_state_is_in_s3_gets_a_key_and_no_passphrase() -> None:
+    """Without the option `pulumi stack init` takes a passphrase there (pulumi 3.259), which no workflow has."""
+    readmes = (CHECKOUT / "development/templates").glob("*/README.md")
+    made = [
+        command
+        for file in (*TOLD, *readmes)
+        for command in re.findall(
+            r"pulumi stack init [^`\n]+", file.read_text().partition("s3://my-states")[2]
+        )
+    ]
+    assert len(made) >= 7
+    assert [each for each in made if '--secrets-provider "awskms://' not in each] == []
+    headers = [each for each in _paragraphs("change-secrets-provider") if "passphrase" in each]
+    assert len(headers) == 4

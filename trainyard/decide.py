@@ -159,7 +159,7 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         *environment_errors(config.region, wanted, zones, now),
         *encryption_errors(config.region, wanted, access),
         *export_errors(config.stack, wanted, folder),
-        *entry_errors(wanted, access),
+        *entry_errors(wanted, access, identity(config, wanted)),
         *worker_errors(config.stack, wanted, folder),
         *entry_secret_errors(wanted, config.region),
         *account_errors(wanted, access),
@@ -243,7 +243,7 @@ def _on_base(
     if errors or not build or base.promise is None:
         return Planned(plan=None, errors=of_the_team(errors, team.environment), warnings=warnings)
     plan = _team(config, team, base.environment, base.promise, access, jobs, share)
-    errors = tuple(listed_plan_errors(share, plan.jobs, base.environment, folder))
+    errors = tuple(listed_plan_errors(share, plan.jobs, jobs.described(), environment, folder))
     return Planned(plan=None if errors else plan, errors=errors, warnings=warnings)
 
 

@@ -26,9 +26,10 @@ def release(
     create_namespace: bool = False,
     take_ownership: bool = False,
     minutes: int = RELEASE_MINUTES,
+    waits: bool = True,
 ) -> k8s.helm.v3.Release:
-    """Install, and wait for `minutes` at most until its workloads are ready. A release is named
-    like its resource, so a lost one is found."""
+    """Install, and wait for `minutes` at most until its workloads are ready, unless `waits` is false. A release is
+    named like its resource, so a lost one is found."""
     repository = k8s.helm.v3.RepositoryOptsArgs(repo=chart.repository) if chart.repository else None
     return k8s.helm.v3.Release(
         name,
@@ -42,6 +43,7 @@ def release(
         skip_crds=skip_crds,
         take_ownership=take_ownership or None,
         timeout=minutes * 60,
+        skip_await=None if waits else True,
         opts=pulumi.ResourceOptions(parent=parent, depends_on=list(needs)),
     )
 

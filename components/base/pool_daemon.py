@@ -8,7 +8,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from trainyard.objects.jobs.pod_template import GPU, POOL
-from trainyard.objects.metrics.metrics import APP
+from trainyard.objects.metrics.metrics import APP, INSTANCE_TYPE
 
 
 def pool_daemon(
@@ -49,10 +49,7 @@ def pool_daemon(
                     service_account_name=account,
                     automount_service_account_token=False,
                     enable_service_links=False,
-                    tolerations=[
-                        k8s.core.v1.TolerationArgs(key=key, operator="Exists", effect="NoSchedule")
-                        for key in (GPU, POOL)
-                    ],
+                    tolerations=tolerated(),
                 ),
             ),
             update_strategy=k8s.apps.v1.DaemonSetUpdateStrategyArgs(
@@ -63,12 +60,20 @@ def pool_daemon(
     )
 
 
+def tolerated() -> list[k8s.core.v1.TolerationArgs]:
+    """Tolerations of the taints of pools: that of GPU nodes, and that of CPU nodes."""
+    return [
+        k8s.core.v1.TolerationArgs(key=key, operator="Exists", effect="NoSchedule")
+        for key in (GPU, POOL)
+    ]
+
+
 def of_types(types: Sequence[str]) -> k8s.core.v1.AffinityArgs:
     """Affinity to nodes of these instance types."""
     term = k8s.core.v1.NodeSelectorTermArgs(
         match_expressions=[
             k8s.core.v1.NodeSelectorRequirementArgs(
-                key="node.kubernetes.io/instance-type", operator="In", values=[*types]
+                key=INSTANCE_TYPE, operator="In", values=[*types]
             )
         ]
     )

@@ -12,6 +12,7 @@ import pulumi_aws as aws
 
 from components.base.role import role, together
 from components.cluster.cluster_access import ClusterAccess
+from trainyard.catalog.limits import ADD_ON_UPDATE_MINUTES
 from trainyard.objects.iam.policies import ROLE_NAME, Document, as_text, document, unlike
 from trainyard.plans.clusters import AddOnPlan
 
@@ -81,7 +82,11 @@ class AddOns(pulumi.ComponentResource):
             tags=self._cluster.identity.tags(add_on.name),
             # A Deployment without a node to run on never becomes available, and no data says so.
             # Pods get their role only if its association was there before they started.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[*self._cluster.nodes, *pod_role]),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[*self._cluster.nodes, *pod_role],
+                custom_timeouts=pulumi.CustomTimeouts(update=f"{ADD_ON_UPDATE_MINUTES}m"),
+            ),
         )
 
 

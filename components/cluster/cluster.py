@@ -104,6 +104,8 @@ class Cluster(pulumi.ComponentResource):
     coordinates: ClusterCoordinates
     security_group_id: pulumi.Input[str]
     """The group EKS makes: control plane and nodes reach each other through it."""
+    known_groups: tuple[str, ...] = ()
+    """That group, where it exists before the stack."""
     service_cidr: str
     """Range of Kubernetes services."""
     add_ons: Mapping[str, pulumi.Resource]

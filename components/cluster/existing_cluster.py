@@ -11,7 +11,7 @@ import pulumi_aws as aws
 from components.base.account import caller_identity
 from components.cluster.cluster import Cluster, ClusterCoordinates
 from components.network.network import Network
-from trainyard.existing.cluster_faults import AddOnFound, ClusterFound, faults
+from trainyard.existing.cluster_faults import AddOnFound, ClusterFound, faults, remarks
 from trainyard.plans.clusters import ExistingClusterPlan
 
 NOT_THERE = ("couldn't find resource", "ResourceNotFoundException")
@@ -35,9 +35,12 @@ class ExistingCluster(Cluster):
         self._plan, self._ask = plan, pulumi.InvokeOptions(parent=self)
         known = aws.eks.get_clusters(opts=self._ask).names
         there = aws.eks.get_cluster(plan.name, opts=self._ask) if plan.name in known else None
-        wrong = [*faults(plan, self._found(there) if there else None)]
+        found = self._found(there) if there else None
+        wrong = [*faults(plan, found)]
         if wrong or there is None:
             raise pulumi.RunError("\n".join(["the cluster cannot be used", *map(str, wrong)]))
+        for warning in remarks(plan, found):
+            pulumi.log.warn(str(warning), self)
         for admin in plan.admins:
             self.admin(f"{name}-{admin.name}", plan.identity, plan.name, admin.arn)
 
@@ -49,6 +52,7 @@ class ExistingCluster(Cluster):
             access=plan.access,
         )
         self.security_group_id = there.vpc_config.cluster_security_group_id
+        self.known_groups = (there.vpc_config.cluster_security_group_id,)
         self.service_cidr = there.kubernetes_network_configs[0].service_ipv4_cidr
         self.add_ons = dict.fromkeys(plan.add_ons, self)
         self.kubernetes = self.coordinates.provider(name, opts=pulumi.ResourceOptions(parent=self))

@@ -11,20 +11,25 @@ import asyncio
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import pulumi
 import pulumi_kubernetes as k8s
 
-from components.jobs.wait_for_job import Kubectl, answer, kubectl_of, refusal
-from trainyard.plans.jobs import LoadPlan
+from components.jobs.wait_for_job import Kubectl, answer, jobs_named, kubectl_of, listed, refusal
+from trainyard.catalog.job_kinds import outcome
+from trainyard.catalog.logs.first_end import OUT_OF_MEMORY
+from trainyard.objects.jobs.load import settings_of
+from trainyard.plans.jobs import LoadPlan, Spec
 
 LABEL = "trainyard.io/load"
 """Label of the pods of a load, whose value is its name."""
 POLL_SECONDS = 3.0
 COMPLETE, FAILED, LOADING, GONE = "Complete", "Failed", "loading", "gone"
 """States of a Job: the first two are its conditions."""
+MANY = "about 2 million"
+"""Files whose names the 2 GiB of a pod hold: 860 bytes each at the peak, of a load that goes on (measured)."""
 UNSEEN = 5
 """Looks in a row that find no Job, after which it is made anew: somebody deleted it."""
 
@@ -149,6 +154,7 @@ async def until_loaded(
         )
     deadline = time.monotonic() + plan.wait_hours * 3600
     with kubectl_of(kubeconfig, plan.namespace) as kubectl:
+        await asyncio.to_thread(_follow_corrections, kubectl, plan, say)
         known, gone, said = False, 0, ""
         while time.monotonic() < deadline:
             # In threads: other resources go on meanwhile.
@@ -174,15 +180,34 @@ async def until_loaded(
 
 def _state(kubectl: Kubectl, name: str) -> str:
     """State of the Job; empty where the API server does not answer."""
-    shown = answer(
-        *(*kubectl, "get", "jobs.batch", f"--field-selector=metadata.name={name}", "--output=json")
-    )
-    jobs = json.loads(shown)["items"] if shown else None
+    jobs = jobs_named(kubectl, "jobs.batch", name)
     if not jobs:
-        return GONE if shown else ""
-    conditions = (jobs[0].get("status") or {}).get("conditions") or []
-    ends = [each["type"] for each in conditions if each["status"] == "True"]
-    return next((end for end in ends if end in (COMPLETE, FAILED)), LOADING)
+        return "" if jobs is None else GONE
+    return outcome(jobs[0]) or LOADING
+
+
+def _follow_corrections(kubectl: Kubectl, plan: LoadPlan, say: Callable[[str], object]) -> None:
+    """End what an earlier update began and the stack file has corrected since.
+
+    A load of another source into the directory would fill it to its end, and nobody may load into it then. Pulumi
+    deletes the Job of a corrected entry only once everything new is made, which waits for this load. A pool is no
+    part of a name, as what is loaded is the same: the pod of a corrected one would wait for its old nodes.
+    """
+    for job in listed(kubectl, "jobs.batch", f"--selector={LABEL}") or []:
+        name, its = job["metadata"]["name"], settings_of(job["spec"])
+        if outcome(job):
+            continue
+        if name == plan.name and not _nodes(plan.spec) <= _nodes(job["spec"]):
+            say(f"is made anew, in pool {plan.pool}")
+            _again(kubectl, plan)
+        elif name != plan.name and its["to"] == settings_of(plan.spec)["to"]:
+            say(f"ends the load of {its['what']} into the same directory: Job {name}")
+            _delete(kubectl, name)
+
+
+def _nodes(spec: Spec) -> Set[tuple[str, str]]:
+    """Labels of the nodes on which a Job's pod can be."""
+    return spec["template"]["spec"]["nodeSelector"].items()
 
 
 def _tell(kubectl: Kubectl, plan: LoadPlan, said: str, say: Callable[[str], object]) -> str:
@@ -200,10 +225,24 @@ def _last_line(kubectl: Kubectl, name: str) -> str:
 
 def _failed(kubectl: Kubectl, plan: LoadPlan) -> str:
     """The sentence of a load that failed, with what its last pod said."""
+    why = _killed(kubectl, plan.name) or _last_line(kubectl, plan.name) or "its pods have no log"
     return (
-        f"{plan.what} is not in {plan.place}: {_last_line(kubectl, plan.name) or 'its pods have no log'}."
-        f" No GPU was asked for. Once that is right, `pulumi up` tries again (Job {plan.namespace}/{plan.name})"
+        f"{plan.what} is not in {plan.place}: {why}. No GPU was asked for. Once that is right, `pulumi up` tries"
+        f" again (Job {plan.namespace}/{plan.name})"
     )
+
+
+def _killed(kubectl: Kubectl, name: str) -> str:
+    """A sentence about the last pod, where the kernel killed it for its memory, of which its log says nothing."""
+    pods = listed(kubectl, "pods", f"--selector=job-name={name}") or []
+    last = max(pods, key=lambda pod: pod["metadata"]["creationTimestamp"], default={})
+    for each in last.get("status", {}).get("containerStatuses") or []:
+        if each["state"].get("terminated", {}).get("reason") == OUT_OF_MEMORY:
+            return (
+                f"its pod was killed for its memory ({OUT_OF_MEMORY}), which holds the names of {MANY} files."
+                " Fix: put the files into archives, or load a part of them with `only` or a longer prefix"
+            )
+    return ""
 
 
 def _again(kubectl: Kubectl, plan: LoadPlan) -> None:
@@ -218,7 +257,11 @@ def _again(kubectl: Kubectl, plan: LoadPlan) -> None:
         },
         "spec": plan.spec,
     }
-    gone = (*kubectl, "delete", "jobs.batch", plan.name, "--ignore-not-found", "--wait=true")
     create = (*kubectl, "create", "--filename=-")
-    if why := refusal(*gone) or refusal(*create, text=json.dumps(made)):
+    if why := _delete(kubectl, plan.name) or refusal(*create, text=json.dumps(made)):
         raise LoadFailed(f"{plan.name} cannot be made anew: {why}")
+
+
+def _delete(kubectl: Kubectl, name: str) -> str:
+    """The error of deleting a Job; empty where it has none."""
+    return refusal(*kubectl, "delete", "jobs.batch", name, "--ignore-not-found", "--wait=true")

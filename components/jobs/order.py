@@ -1,5 +1,5 @@
 """A run begins when those are complete that it comes after; where one of them fails, it does not begin. A run of a
-sweep begins when fewer than `at_most` of those before it go on, however those end.
+sweep begins when fewer than `at_most` of the others go on, however those end.
 
 The engine waits, by a hook before the run is made. An `up` that is killed starts nothing more, and the next one
 goes on: it finds complete what is complete. No GPU of a run is asked for before it is made.
@@ -13,16 +13,23 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from threading import Lock
 
 import pulumi
 
 from components.jobs import wait_for_job
 from trainyard.catalog.job_kinds import SUCCEEDED, outcome
-from trainyard.plans.jobs import JobPlan
+from trainyard.plans.jobs import RUN, JobPlan, SweepPlan
 from trainyard.problems import few
 
 _THREADS = ThreadPoolExecutor(64, thread_name_prefix="after")
 """Threads for these waits alone, which can be days."""
+MADE_SECONDS = 60.0
+"""Longer than the engine takes to make a run whose hooks are over."""
+_LOCK = Lock()
+_BEGUN: dict[tuple[str, str], float] = {}
+"""Namespace and name of a run of a sweep whose turn it was → when. It may not be in the cluster yet while another one
+looks."""
 
 
 class NotBegun(RuntimeError):
@@ -36,8 +43,8 @@ def hooks(
     plan, found = plans[key], []
     if plan.after:
         found.append(after(key, [plans[each] for each in plan.after], kubeconfig))
-    if plan.sweep and plan.sweep.earlier:
-        found.append(turn(key, plan, [plans[each] for each in plan.sweep.earlier], kubeconfig))
+    if plan.sweep and plan.sweep.others:
+        found.append(turn(key, plans, plan.sweep, kubeconfig))
     return found
 
 
@@ -65,19 +72,22 @@ def after(
 
 
 def turn(
-    name: str, plan: JobPlan, earlier: Sequence[JobPlan], kubeconfig: pulumi.Output[str]
+    key: str, plans: Mapping[str, JobPlan], sweep: SweepPlan, kubeconfig: pulumi.Output[str]
 ) -> pulumi.ResourceHook:
     """A hook that is over when fewer runs of the sweep go on than may. A preview waits for nothing."""
-    most, names = (plan.sweep and plan.sweep.at_most) or 1, [each.name for each in earlier]
+    earlier = [plans[each].name for each in sweep.earlier]
+    others = {plans[each].name: plans[each].run for each in sweep.others}
+    most = sweep.at_most or 1
 
     async def wait(_: pulumi.ResourceHookArgs) -> None:
         config = await kubeconfig.future()
         if config:
-            pulumi.info(f"{name} begins {_turn_in_words(names, most)}")
-            look = partial(_wait_for_turn, config, plan, names, most)
+            if earlier:
+                pulumi.info(f"{key} begins {_turn_in_words(earlier, most)}")
+            look = partial(_wait_for_turn, config, plans[key], others, most)
             await asyncio.get_running_loop().run_in_executor(_THREADS, look)
 
-    return pulumi.ResourceHook(f"{name}-turn", wait)
+    return pulumi.ResourceHook(f"{key}-turn", wait)
 
 
 def _turn_in_words(earlier: Sequence[str], most: int) -> str:
@@ -90,25 +100,35 @@ def _turn_in_words(earlier: Sequence[str], most: int) -> str:
     return f"after {names} {'has' if len(earlier) == 1 else 'have'} ended"
 
 
-def _wait_for_turn(kubeconfig: str, plan: JobPlan, earlier: Sequence[str], most: int) -> None:
-    """Return when fewer than `most` of the earlier runs go on."""
+def _wait_for_turn(kubeconfig: str, plan: JobPlan, others: Mapping[str, str], most: int) -> None:
+    """Return when fewer than `most` of the other runs go on. `others`: name → identity of each."""
     with wait_for_job.kubectl_of(kubeconfig, plan.namespace) as kubectl:
-        going = [*earlier]
-        while len(going := _going(kubectl, plan.kind, going, most)) >= most:
+        while not _may_begin(kubectl, plan, others, most):
             time.sleep(wait_for_job.POLL_SECONDS)
 
 
-def _going(kubectl: wait_for_job.Kubectl, kind: str, names: Sequence[str], most: int) -> list[str]:
-    """The names without those of runs that have ended or are gone. Only as many are asked for as are needed to
-    know that `most` go on; one of which the API server says nothing does."""
-    found: list[str] = []
-    for number, name in enumerate(names):
-        if len(found) == most:
-            return [*found, *names[number:]]
-        answer = wait_for_job.jobs_named(kubectl, kind, name)
-        if answer is None or not all(map(outcome, answer)):
-            found.append(name)
-    return found
+def _may_begin(
+    kubectl: wait_for_job.Kubectl, plan: JobPlan, others: Mapping[str, str], most: int
+) -> bool:
+    """True where fewer than `most` others go on, and the run begins now. A run that this update replaces goes on for
+    nobody: it has another identity."""
+    found = wait_for_job.listed(kubectl, plan.kind.lower())
+    if found is None:
+        return False
+    there = {
+        each["metadata"]["name"]: not outcome(each)
+        for each in found
+        if others.get(each["metadata"]["name"])
+        == (each["metadata"].get("annotations") or {}).get(RUN, "")
+    }
+    now = time.monotonic()
+    with _LOCK:
+        late = now - MADE_SECONDS
+        begun = {name for name in others if _BEGUN.get((plan.namespace, name), late) > late}
+        going = {name for name, goes in there.items() if goes} | (begun - {*there})
+        if len(going) < most:
+            _BEGUN[plan.namespace, plan.name] = now
+        return len(going) < most
 
 
 def _complete(name: str, kubeconfig: str, plan: JobPlan) -> None:

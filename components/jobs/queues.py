@@ -15,9 +15,11 @@ import pulumi_kubernetes as k8s
 from components.base.chart import release
 from components.base.lost_node import leaves_lost_nodes
 from trainyard.catalog.limits import RELEASE_BEFORE_NODES_MINUTES
+from trainyard.objects.jobs.pod_template import NODES_FOR
 from trainyard.objects.queues.queues import (
     API,
     COHORT,
+    KUEUE,
     NAMESPACE,
     REPLICAS,
     TOPOLOGY,
@@ -51,7 +53,7 @@ class Queues(pulumi.ComponentResource):
         super().__init__("trainyard:queues:Queues", name, None, opts)
         chart = release(
             self,
-            "kueue",
+            KUEUE,
             plan.chart,
             namespace=NAMESPACE,
             create_namespace=True,
@@ -109,6 +111,9 @@ def _values(plan: QueuesPlan) -> Spec:
         "controllerManager": {
             "replicas": REPLICAS,
             "podDisruptionBudget": {"enabled": True},
+            # On other nodes of an existing cluster the API server may not reach its visibility server, and while an
+            # APIService does not answer, no namespace of the cluster ends (kubernetes-sigs/kueue#1769).
+            "nodeSelector": {NODES_FOR: "system"},
             "tolerations": leaves_lost_nodes(),
             "manager": {"image": {"pullPolicy": "IfNotPresent"}},
         },

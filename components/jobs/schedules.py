@@ -38,7 +38,7 @@ class Schedule(pulumi.ComponentResource):
         files = k8s.core.v1.ConfigMap(
             f"{name}-program",
             metadata=called,
-            data={**schedule.files, SETTINGS: json.dumps(settings(plan), indent=1)},
+            data={**schedule.files, SETTINGS: json.dumps(settings(plan, schedule), indent=1)},
             opts=child,
         )
         spec: Any = cron_job_spec(plan, schedule)

@@ -17,6 +17,7 @@ from components.base.lost_node import leaves_lost_nodes
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.limits import RELEASE_BEFORE_NODES_MINUTES
 from trainyard.objects.jobs import one_run
+from trainyard.objects.jobs.pod_template import NODES_FOR
 from trainyard.plans.controllers import TrainerPlan
 from trainyard.plans.jobs import RuntimePlan
 
@@ -52,6 +53,7 @@ class Trainer(pulumi.ComponentResource):
             # CRDs that an earlier chart of upstream created belong to nobody.
             take_ownership=True,
         )
+        pods = {"tolerations": leaves_lost_nodes(), "nodeSelector": {NODES_FOR: "system"}}
         controllers = release(
             self,
             "kubeflow-trainer",
@@ -62,8 +64,8 @@ class Trainer(pulumi.ComponentResource):
             values={
                 "image": {"tag": plan.image_tag},
                 "crds": {"enabled": False},
-                "manager": {"tolerations": leaves_lost_nodes()},
-                "jobset": {"controller": {"tolerations": leaves_lost_nodes()}},
+                "manager": pods,
+                "jobset": {"controller": pods},
             },
             # Controllers of a newer release need its CRDs; an older CRD drops their fields. Nodes
             # are no need: the pods wait for them, and the release for the pods.

@@ -14,7 +14,8 @@ import pulumi
 from components.base.chart import release
 from components.base.lost_node import leaves_lost_nodes
 from trainyard.catalog.limits import RELEASE_BEFORE_NODES_MINUTES
-from trainyard.plans.controllers import TrainingOperatorPlan
+from trainyard.objects.jobs.pod_template import NODES_FOR
+from trainyard.plans.controllers import OPERATOR, TrainingOperatorPlan
 
 NAMESPACE = "kubeflow"
 """Upstream's: people look for it there."""
@@ -38,13 +39,14 @@ class TrainingOperator(pulumi.ComponentResource):
         more = [kind.lower() for kind in plan.more_kinds]
         controller = release(
             self,
-            "training-operator",
+            OPERATOR,
             plan.chart,
             namespace=NAMESPACE,
             create_namespace=True,
             values={
                 "initTries": plan.init_tries,
                 "tolerations": leaves_lost_nodes(),
+                "nodeSelector": {NODES_FOR: "system"},
                 **({"moreKinds": more} if more else {}),
             },
             minutes=RELEASE_BEFORE_NODES_MINUTES,

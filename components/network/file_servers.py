@@ -55,9 +55,9 @@ def interfaces_called(description: str, ask: pulumi.InvokeOptions) -> Sequence[s
 def clients(
     zones: Iterable[str], place: StorePlace, ask: pulumi.InvokeOptions
 ) -> tuple[Client, ...]:
-    """The nodes of the zones. Their security group exists once the stack has made it."""
+    """The nodes of the zones. Their own security group exists once the stack has made it."""
     wanted = [_filter("group-name", place.clients_name), _filter("vpc-id", str(place.vpc_id))]
-    groups = tuple(aws.ec2.get_security_groups(filters=wanted, opts=ask).ids)
+    groups = (*aws.ec2.get_security_groups(filters=wanted, opts=ask).ids, *place.carried)
     return tuple(Client(zone=zone, cidr=place.cidr_in[zone], groups=groups) for zone in zones)
 
 

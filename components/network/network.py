@@ -32,6 +32,8 @@ class StorePlace:
     """The security group of the nodes."""
     clients_name: str
     """Its name, by which it is looked up before it exists."""
+    carried: tuple[str, ...]
+    """Security groups of all nodes that exist before the stack."""
     account_id: pulumi.Input[str]
     """For names that must be unique among all accounts."""
 
@@ -64,8 +66,9 @@ class Network(pulumi.ComponentResource):
     """In place while private subnets reach the internet, or the endpoints of AWS APIs: a booting node
     needs it, and so does one that drains."""
 
-    def for_stores(self) -> StorePlace:
-        """Place of every store in the network."""
+    def for_stores(self, carried: tuple[str, ...]) -> StorePlace:
+        """Place of every store in the network. `carried`: security groups of all nodes that exist before the
+        stack."""
         return StorePlace(
             vpc_id=self.vpc_id,
             training_subnet_id=self.training_subnet_id,
@@ -73,6 +76,7 @@ class Network(pulumi.ComponentResource):
             cidr_in=self.cidr_in,
             clients=self.node_security_group_id,
             clients_name=self.node_group_name,
+            carried=carried,
             account_id=self.account_id,
         )
 

@@ -7,9 +7,8 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.base.chart import release
-from components.base.pool_daemon import of_types
+from components.base.pool_daemon import of_types, tolerated
 from trainyard.catalog.upstream.bottlerocket import FAMILY, LABEL
-from trainyard.objects.jobs.pod_template import GPU
 from trainyard.plans.controllers import EFA_PLUGIN, DevicePluginsPlan
 
 NAMESPACE = "kube-system"
@@ -19,8 +18,12 @@ _ELSEWHERE = ({"key": LABEL, "operator": "NotIn", "values": [FAMILY]},)
 node and not by pool: nodes of before stay when a pool changes."""
 
 
+AT_ONCE = "10%"
+"""Pods of a plugin that an update starts anew at the same time. Containers keep their devices meanwhile."""
+
+
 class DevicePlugins(pulumi.ComponentResource):
-    """Two DaemonSets on GPU nodes; without them a node never counts as initialized."""
+    """Two DaemonSets on nodes of pools; without them a node with such a device never counts as initialized."""
 
     def __init__(
         self, name: str, plan: DevicePluginsPlan, opts: pulumi.ResourceOptions | None = None
@@ -31,7 +34,13 @@ class DevicePlugins(pulumi.ComponentResource):
             "nvidia-device-plugin",
             plan.nvidia,
             namespace=NAMESPACE,
+            # A node without it is no error of `up`, and one that is not ready would hold up all others.
+            waits=False,
             values={
+                "updateStrategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": {"maxUnavailable": AT_ONCE},
+                },
                 # The chart looks for labels of node-feature-discovery; Karpenter's own label says
                 # the same.
                 "affinity": {
@@ -83,9 +92,7 @@ class DevicePlugins(pulumi.ComponentResource):
             priority_class_name="system-node-critical",
             containers=[container],
             affinity=of_types(plan.efa_instance_types),
-            tolerations=[
-                k8s.core.v1.TolerationArgs(key=GPU, operator="Exists", effect="NoSchedule")
-            ],
+            tolerations=tolerated(),
             volumes=[
                 _host_path("device-plugins", device_plugins),
                 _host_path("infiniband", "/dev/infiniband"),
@@ -93,8 +100,15 @@ class DevicePlugins(pulumi.ComponentResource):
         )
         return k8s.apps.v1.DaemonSet(
             name,
-            metadata=k8s.meta.v1.ObjectMetaArgs(name=EFA_PLUGIN, namespace=NAMESPACE),
+            metadata=k8s.meta.v1.ObjectMetaArgs(
+                name=EFA_PLUGIN,
+                namespace=NAMESPACE,
+                annotations={"pulumi.com/skipAwait": "true"},
+            ),
             spec=k8s.apps.v1.DaemonSetSpecArgs(
+                update_strategy=k8s.apps.v1.DaemonSetUpdateStrategyArgs(
+                    rolling_update=k8s.apps.v1.RollingUpdateDaemonSetArgs(max_unavailable=AT_ONCE)
+                ),
                 selector=k8s.meta.v1.LabelSelectorArgs(match_labels=EFA_LABELS),
                 template=k8s.core.v1.PodTemplateSpecArgs(
                     metadata=k8s.meta.v1.ObjectMetaArgs(labels=EFA_LABELS), spec=pod

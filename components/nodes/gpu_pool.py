@@ -15,6 +15,7 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from trainyard.catalog.limits import EMPTY_NODE_MINUTES, POOL_DELETE_MINUTES, POOL_MINUTES
+from trainyard.catalog.upstream import gpu_operator
 from trainyard.catalog.upstream.bottlerocket import FAMILY, LABEL, is_bottlerocket
 from trainyard.objects.jobs.lnet import with_lnet_over_efa, with_lustre_client
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL, TAINT_VALUE
@@ -54,6 +55,9 @@ discard-unpacked-layers = true
 [settings.kubelet-device-plugins.nvidia]
 device-list-strategy = "volume-mounts"
 
+[settings.kernel.sysctl]
+"vm/nr_hugepages" = "0"
+
 [settings.metrics]
 send-metrics = false
 """
@@ -61,6 +65,9 @@ send-metrics = false
 what it does not know below settings.kubernetes alone. The pull: as the AMI of AL2023 has it by default
 (karpenter-blueprints, soci-snapshotter). The devices: a container sees the GPUs that its pod requests, whatever
 NVIDIA_VISIBLE_DEVICES says, and the exporter of DCGM all of them by its CAP_SYS_ADMIN (bottlerocket#3992).
+The pages: where EFA is attached, Bottlerocket would keep 220 MiB for each vCPU as huge pages, 41 GiB of a p5.48xlarge,
+which a pod has only if it requests them, and none does (bottlerocket-core-kit, sources/api/corndog,
+generate-hugepages-setting, which leaves a setting of ours as it is: sundog; bottlerocket#4290).
 Bottlerocket would report each boot to its makers."""
 BOTTLEROCKET_SYSTEM_GIB = 4
 """Size of the volume with its system, which nothing else is written to (variants/*/Cargo.toml,
@@ -221,6 +228,8 @@ def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
                     NODES_FOR: "training",
                     POOL: plan.name,
                     **({LABEL: FAMILY} if is_bottlerocket(plan.ami) else {}),
+                    # Drivers and a plugin of devices are there.
+                    **(gpu_operator.OFF if kind.gpus else {}),
                 }
             },
             "spec": {
@@ -258,12 +267,17 @@ def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
 
 def _size(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
     """Number of nodes, and the order in which Karpenter tries NodePools. With `replicas` the CRD
-    takes no limit but that of nodes, and no weight."""
+    takes no limit but that of nodes, and no weight.
+
+    For pods that come at once, Karpenter subtracts from a limit what an instance type has of it, and no type
+    has nodes: it launches more than max_nodes unless GPUs or vCPUs are limited, too (kubernetes-sigs/karpenter
+    1.14.1 and 1.15.0, scheduling/scheduler.go, subtractMax; #2657). Limits are no part of what makes nodes
+    drift (NodePool.Hash)."""
     limits = {"nodes": str(plan.max_nodes)}
     if plan.replicas is not None:
         return {"limits": limits, "replicas": plan.replicas}
-    if kind.gpus:
-        limits[GPU] = str(plan.max_nodes * kind.gpus)
+    resource, of_node = (GPU, kind.gpus) if kind.gpus else ("cpu", kind.vcpus)
+    limits[resource] = str(plan.max_nodes * of_node)
     return {"limits": limits, **({} if kind.weight is None else {"weight": kind.weight})}
 
 

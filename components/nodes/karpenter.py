@@ -17,6 +17,7 @@ from components.cluster.cluster_access import ClusterAccess
 from trainyard.catalog.limits import RELEASE_BEFORE_NODES_MINUTES
 from trainyard.objects.iam import policies
 from trainyard.objects.iam.encryption import node_volumes
+from trainyard.objects.jobs.pod_template import NODES_FOR
 from trainyard.plans.controllers import KARPENTER_VCPUS, KarpenterPlan
 
 NAMESPACE, SERVICE_ACCOUNT = "kube-system", "karpenter"
@@ -155,6 +156,8 @@ class Karpenter(pulumi.ComponentResource):
                 # The resolver of the VPC. Karpenter calls AWS and the API server only, and need not
                 # wait for coredns (karpenter-provider-aws#2186).
                 "dnsPolicy": "Default",
+                # Beside the chart's own, kubernetes.io/os.
+                "nodeSelector": {NODES_FOR: "system"},
                 "controller": {
                     # Otherwise Karpenter asks the instance metadata service, which no pod reaches.
                     "env": [{"name": "AWS_REGION", "value": self._plan.identity.region}],

@@ -13,6 +13,7 @@ import pulumi_aws as aws
 
 from components.base.role import role
 from components.cluster.add_ons import CNI_POLICY
+from trainyard.catalog.limits import NODE_UPDATE_MINUTES
 from trainyard.objects.iam.policies import trust
 from trainyard.objects.jobs.pod_template import NODES_FOR
 from trainyard.plans.system_nodes import SystemNodesPlan
@@ -87,6 +88,9 @@ class SystemNodes(pulumi.ComponentResource):
                 parent=self,
                 depends_on=[*attached, *entry, *needs],
                 hooks=_one_minor_at_a_time(name),
+                custom_timeouts=pulumi.CustomTimeouts(
+                    update=f"{60 + NODE_UPDATE_MINUTES * plan.nodes}m"
+                ),
             ),
         )
         self.register_outputs({})
@@ -150,7 +154,7 @@ def _one_minor_at_a_time(name: str) -> pulumi.ResourceHookBinding:
             (inputs or {}).get("version") for inputs in (change.old_inputs, change.new_inputs)
         )
         if now and wanted and (problem := refusal(str(now), str(wanted))):
-            raise ValueError(problem)
+            raise ValueError(str(problem))
 
     hook = pulumi.ResourceHook(
         f"{name}-one-minor-at-a-time", check, pulumi.ResourceHookOptions(on_dry_run=True)

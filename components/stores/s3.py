@@ -95,8 +95,9 @@ class S3(pulumi.ComponentResource):
         )
 
     def _safeguards(self, name: str, plan: S3Plan, bucket: aws.s3.Bucket) -> list[pulumi.Resource]:
-        """Keep the bucket private, encrypted and without remains."""
-        parent = pulumi.ResourceOptions(parent=self)
+        """Keep the bucket private, encrypted and without remains, also where a destroy keeps the bucket. The next `up`
+        puts each of them again (terraform-provider-aws, internal/service/s3: creation is a Put)."""
+        parent = pulumi.ResourceOptions(parent=self, retain_on_delete=plan.keep)
         private = aws.s3.BucketPublicAccessBlock(
             name,
             bucket=bucket.bucket,
@@ -111,7 +112,9 @@ class S3(pulumi.ComponentResource):
             bucket=bucket.bucket,
             policy=bucket.bucket.apply(lambda made: json.dumps(tls_only(made), sort_keys=True)),
             # S3 refuses two changes of a bucket's access at once (OperationAborted).
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[private]),
+            opts=pulumi.ResourceOptions(
+                parent=self, depends_on=[private], retain_on_delete=plan.keep
+            ),
         )
         encryption = aws.s3.BucketServerSideEncryptionConfiguration(
             name, bucket=bucket.bucket, rules=[_encryption(plan)], opts=parent
@@ -127,6 +130,8 @@ class S3(pulumi.ComponentResource):
     def _versioning(
         self, name: str, plan: S3Plan, bucket: aws.s3.Bucket
     ) -> list[aws.s3.BucketVersioning]:
+        """Versioning of the bucket. It is not retained: whoever takes it out of the stack file means to suspend it. A
+        destroy suspends it, too; S3 keeps the versions that there are."""
         if not plan.versioning:
             return []
         return [

@@ -54,12 +54,13 @@ class TeamRules(pulumi.ComponentResource):
             cluster_role(self, f"{name}-{role}", role_name(role), given)
             for role, given in of_roles.items()
         ]
-        rules = policies(secrets=secrets, schedules=schedules) | (
+        rules = policies(queues=queues, secrets=secrets, schedules=schedules) | (
             {
                 queue_admission.POLICY: queue_admission.policy(
                     managed=managed, schedules=schedules
                 ),
                 queue_admission.RUNTIME_POLICY: queue_admission.runtime_policy(),
+                queue_admission.DELETION_POLICY: queue_admission.deletion_policy(),
             }
             if queues
             else {}

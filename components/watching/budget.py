@@ -12,7 +12,8 @@ from trainyard.plans.budget import BudgetPlan
 from trainyard.plans.identity import Identity
 
 TOLD_AT = ((80, "ACTUAL"), (100, "ACTUAL"), (100, "FORECASTED"))
-"""Percent of the budget, and whether it is spent or expected."""
+"""Percent of the budget, and whether it is spent or expected. AWS requires about 5 weeks of usage before it expects
+anything (AWS Cost Management user guide, Best practices for AWS Budgets)."""
 
 
 class Budget(pulumi.ComponentResource):
@@ -34,6 +35,9 @@ class Budget(pulumi.ComponentResource):
             time_unit="MONTHLY",
             limit_amount=plan.dollars,
             limit_unit="USD",
+            # Credits would hide the month until they are used up (AWS Budgets API, CostTypes: included by default). The
+            # provider's defaults of the other types are those of AWS (internal/service/budgets/budget.go).
+            cost_types=aws.budgets.BudgetCostTypesArgs(include_credit=False),
             cost_filters=[
                 aws.budgets.BudgetCostFilterArgs(name="TagKeyValue", values=[plan.tag]),
             ],

@@ -17,6 +17,7 @@ from trainyard.objects.metrics.metrics import (
     EFA_PORT,
     EXPORTERS,
     GPU_COUNTERS,
+    GPU_MAKER,
     GPU_PORT,
     GPUS,
     NODE_COLLECTORS,
@@ -35,7 +36,7 @@ POD_RESOURCES = "/var/lib/kubelet/pod-resources"
 
 
 class Exporters(pulumi.ComponentResource):
-    """A DaemonSet for GPUs, one for nodes and one for EFA. A node without metrics is an alert."""
+    """DaemonSets for GPUs, one for nodes and one for EFA. A node without metrics is an alert."""
 
     def __init__(
         self, name: str, plan: MetricsPlan, opts: pulumi.ResourceOptions | None = None
@@ -48,17 +49,19 @@ class Exporters(pulumi.ComponentResource):
             data={"counters.csv": GPU_COUNTERS},
             opts=child,
         )
-        pool_daemon(
-            exporter(GPUS),
-            _gpus(plan),
-            namespace=EXPORTERS,
-            on={"karpenter.k8s.aws/instance-gpu-manufacturer": "nvidia"},
-            volumes=[
-                files_of("counters", counters.metadata.name),
-                on_node("pod-resources", POD_RESOURCES),
-            ],
-            opts=child,
-        )
+        for each in plan.gpus:
+            pool_daemon(
+                exporter(each.name),
+                _gpus(plan.gpu_image, each.dcgm_port),
+                namespace=EXPORTERS,
+                on={GPU_MAKER: "nvidia"},
+                types=each.instance_types,
+                volumes=[
+                    files_of("counters", counters.metadata.name),
+                    on_node("pod-resources", POD_RESOURCES),
+                ],
+                opts=child,
+            )
         pool_daemon(
             exporter(NODES),
             _nodes(plan),
@@ -92,11 +95,12 @@ class Exporters(pulumi.ComponentResource):
         )
 
 
-def _gpus(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
-    """It requests no GPU: the runtime of EKS's AMI gives it all of the node, beside the job's."""
+def _gpus(image: str, dcgm_port: int | None) -> k8s.core.v1.ContainerArgs:
+    """It requests no GPU: the runtime of EKS's AMI gives it all of the node, beside the job's. `dcgm_port`: of a
+    DCGM server that the node has already."""
     return k8s.core.v1.ContainerArgs(
         name=GPUS,
-        image=plan.gpu_image,
+        image=image,
         args=["-f", f"{FOLDER}/counters.csv"],
         env=[
             k8s.core.v1.EnvVarArgs(name="DCGM_EXPORTER_KUBERNETES", value="true"),
@@ -107,7 +111,7 @@ def _gpus(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
                     field_ref=k8s.core.v1.ObjectFieldSelectorArgs(field_path="spec.nodeName")
                 ),
             ),
-            *(_server(plan.dcgm_port) if plan.dcgm_port else ()),
+            *(_server(dcgm_port) if dcgm_port else ()),
         ],
         ports=[k8s.core.v1.ContainerPortArgs(name="metrics", container_port=GPU_PORT)],
         resources=k8s.core.v1.ResourceRequirementsArgs(

@@ -125,8 +125,7 @@ class Account:
         return found["allowed"] if found else []
 
     def lists(self, bucket: str, prefix: str, keys: dict[str, str]) -> None:
-        """Lists objects of S3 with a pod's keys, by the names of their variables. AwsError where they
-        may not."""
+        """Lists objects of S3 with a pod's keys, by the names of their variables. AwsError where they may not."""
         query = urlencode({"list-type": "2", "max-keys": "1", "prefix": prefix})
         url = f"{self.url}/{bucket}?{query}"
         request = AWSRequest(method="GET", url=url)
@@ -134,8 +133,7 @@ class Account:
         _accepted(self.pool.request("GET", url, headers=dict(request.headers.items())))
 
     def secret_value(self, name: str, region: str, keys: dict[str, str]) -> bytes:
-        """The value of a secret, asked for with a pod's keys. AwsError in the words of the SDK for
-        Go."""
+        """The value of a secret, asked for with a pod's keys. AwsError in the words of the SDK for Go."""
         who = replace(self, role=_credentials(keys), region=region)
         target = {"X-Amz-Target": "secretsmanager.GetSecretValue"}
         headers = {"Content-Type": "application/x-amz-json-1.1", **target}
@@ -175,8 +173,7 @@ class Account:
         )
 
     def dead(self, instance: str) -> None:
-        """Tell the account that the machine of an instance has died: EC2 finds out by itself, in its own
-        time."""
+        """Tell the account that the machine of an instance has died: EC2 finds out by itself, in its own time."""
         self.private(f"/instances/{instance}/dead", "POST")
 
     def private(self, path: str, method: str = "GET") -> Any:

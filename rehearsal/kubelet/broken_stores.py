@@ -89,8 +89,7 @@ def _fill(file: Path) -> None:
 
 
 def fill_under(process: Sandboxed, plan: Path) -> None:
-    """A running container can write no more to its file systems: over each comes one of a page, which
-    is full."""
+    """A running container can write no more to its file systems: over each comes one of a page, which is full."""
     [first] = process.inside()[:1] or [0]
     for target in mounted(plan):
         covers = f"mount -t tmpfs -o size={PAGE} tmpfs {target} && head -c {PAGE} /dev/zero > {target}/.full"

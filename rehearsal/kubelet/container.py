@@ -37,8 +37,7 @@ Start = Callable[["Container"], Process]
 
 
 class Container:
-    """`start` makes a process for it; `policy` says when there is another one; `pod` is for what is
-    told."""
+    """`start` makes a process for it; `policy` says when there is another one; `pod` is for what is told."""
 
     def __init__(
         self, spec: Object, *, pod: str, policy: str, start: Start, address: Callable[[], str]

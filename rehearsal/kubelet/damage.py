@@ -124,8 +124,7 @@ class Damage:
         self._latched.setdefault(GPU_CONDITION, (reason, message, now()))
 
     def _xid(self, number: int) -> None:
-        """A GPU reports it: the driver to the ranks, DCGM to the agent, the driver to the device
-        plugin."""
+        """A GPU reports it: the driver to the ranks, DCGM to the agent, the driver to the device plugin."""
         if number in FATAL_XIDS:
             reason = f"NvidiaXID{number}Error"
             if self._agent:

@@ -1,18 +1,17 @@
-"""Program inside a container's namespaces: builds its root file system from a Plan in JSON, then
-becomes its command.
+"""Program inside a container's namespaces: builds its root file system from a Plan in JSON, then becomes its command.
 
-It runs as `python -I -S sandbox.py plan.json` under unshare and must need nothing but the standard
-library. What is mounted into which kind of container is decided in process.py.
+It runs as `python -I -S sandbox.py plan.json` under unshare and must need nothing but the standard library. What is
+mounted into which kind of container is decided in process.py.
 
-A job writes into its volumes what it likes, symbolic links, too. So sources are opened before
-anything is mounted, those in a volume without leaving it; and targets are resolved after a chroot.
-"""
+A job writes into its volumes what it likes, symbolic links, too. So sources are opened before anything is mounted,
+those in a volume without leaving it; and targets are resolved after a chroot."""
 
 from __future__ import annotations
 
 import ctypes
 import json
 import os
+import select
 import stat
 import sys
 from typing import Any
@@ -45,8 +44,7 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = 
 
 
 def read_only(target: str) -> None:
-    """mount_setattr(2), recursively: a plain remount would have to repeat every locked flag of the
-    host's mount."""
+    """mount_setattr(2), recursively: a plain remount would have to repeat every locked flag of the host's mount."""
     attributes = (ctypes.c_uint64 * 4)(MOUNT_ATTR_RDONLY, 0, 0, 0)
     check(
         libc.syscall(
@@ -173,6 +171,11 @@ def main(path: str) -> None:
     enter(plan["root"])
     os.makedirs(plan["folder"], exist_ok=True)
     os.chdir(plan["folder"])
+    output = select.poll()
+    output.register(sys.stdout.fileno(), 0)
+    # Its reader, the machine, may have died before unshare had asked to be killed with it.
+    if any(event & select.POLLERR for _, event in output.poll(0)):
+        sys.exit(START_ERROR)
     try:
         os.execvpe(plan["argv"][0], plan["argv"], plan["env"])
     except OSError as error:

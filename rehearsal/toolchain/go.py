@@ -39,9 +39,10 @@ def executable(report: Report) -> str:
 
 
 def environment(folder: str = "") -> dict[str, str]:
-    """Go's settings: caches of our own, nothing of the user's flags, nothing downloaded that go.sum
-    does not name, but the Go that the go.mod of a folder names: the go command gets it as a module."""
+    """Go's settings: caches of our own, with the tree of checksums that go saw last (GOPATH), nothing of the user's
+    flags, nothing downloaded that go.sum does not name, but the Go that go.mod names: it comes as a module."""
     return os.environ | {
+        "GOPATH": str(paths.CACHE / "go"),
         "GOMODCACHE": str(paths.CACHE / "go/mod"),
         "GOCACHE": str(paths.CACHE / "go/build"),
         "GOFLAGS": "-mod=readonly -modcacherw",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ def _of(path: str, **given: Any) -> mutants.TestFile:
 def _asked(line: int, *files: mutants.TestFile) -> list[str]:
     fault = Fault(kind="constant", line=line, start=0, end=0, text="")
     mutant = mutants.Mutant(path=PATH, fault=fault)
-    return [found.path for found in mutants.tests_of(mutant, SOURCE, list(files))]
+    measured = mutants.Measured(files=list(files), at_import=frozenset({(PATH, 1)}))
+    return [found.path for found in mutants.tests_of(mutant, {PATH: SOURCE}, measured)]
 
 
 def test_a_seed_draws_the_same_faults_again_and_none_twice() -> None:
@@ -39,7 +41,7 @@ def test_a_seed_draws_the_same_faults_again_and_none_twice() -> None:
     assert len(set(draw(1))) == 5
 
 
-def test_a_room_too_small_for_the_count_ends_the_draw() -> None:
+def test_a_file_too_small_for_the_count_ends_the_draw() -> None:
     assert (
         len(list(mutants.drawn({"trainyard/catalog/a.py": "LIMIT = 5\n"}, random.Random(1)))) == 1
     )
@@ -71,6 +73,17 @@ def test_every_golden_that_is_left_out_is_a_test() -> None:
         assert f"def {test}(" in (CHECKOUT / path).read_text()
 
 
-def test_every_room_has_sources() -> None:
-    found = {path.rpartition("/")[0] for path in mutants.sources(CHECKOUT)}
-    assert found == set(mutants.ROOMS)
+def test_a_file_of_tests_says_which_lines_it_runs(tmp_path: Path) -> None:
+    """A mark that pytest did not know once made every file fail, and each fault survive."""
+    tests = "tests/trainyard/catalog/aws/test_zones.py"
+    [found] = mutants.Copy(tmp_path).measured([tests]).files
+    assert "trainyard/catalog/aws/zones.py" in {path for path, _ in found.reached}
+
+
+def test_faults_are_drawn_from_every_file_of_the_product() -> None:
+    """Folders in folders were once left out: half of the product."""
+    listed = subprocess.check_output(
+        ("git", "ls-files", "--cached", "*.py"), cwd=CHECKOUT, text=True
+    ).splitlines()
+    product = {path for path in listed if path.startswith(("components/", "stacks/", "trainyard/"))}
+    assert product <= mutants.sources(CHECKOUT).keys()

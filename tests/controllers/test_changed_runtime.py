@@ -12,7 +12,7 @@ from rehearsal.kube import Object
 from tests.controllers.test_kueue import job, live, started, starts, waits
 from tests.support.kueue_server import KINDS, KueueServer, kueue_server
 from tests.support.patience import until
-from trainyard.replacing.runtimes import is_lost, is_stopped
+from trainyard.replacing.jobs.runtimes import is_lost, is_stopped
 
 pytestmark = pytest.mark.apart
 

@@ -73,8 +73,8 @@ def test_the_pod_of_a_node_that_is_gone_is_made_again_however_often(operator: Op
         )
         assert made
         operator.say(made, "Running")
+    assert until(lambda: "Running" in conditions(operator, job))
     assert outcome(operator.api.get(job) or {}) is None
-    assert "Running" in conditions(operator, job)
 
 
 @pytest.mark.parametrize("restarts", [0, 1])

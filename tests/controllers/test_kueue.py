@@ -102,10 +102,11 @@ def legacy_job(team: str, name: str, nodes: int) -> Object:
             "annotations": {RUN: "0123456789ab-1"},
         },
         "spec": {
+            "runPolicy": {"cleanPodPolicy": "Running"},
             "pytorchReplicaSpecs": {
                 role: {"replicas": number, "template": template}
                 for role, number in replicas.items()
-            }
+            },
         },
     }
 

@@ -7,6 +7,7 @@ here: a job that says itself that it waits is like one that Kueue's webhook has 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,17 +25,27 @@ from tests.support.team_server import (
     without_rule,
 )
 from trainyard.objects.queues.queues import CONTROLLER, NAMESPACE, QUEUE_LABEL, URGENCY_LABEL
-from trainyard.objects.teams.queue_admission import IN_USE, RULES, RUNTIME_RULES
+from trainyard.objects.teams.queue_admission import (
+    DELETION_POLICY,
+    IN_USE,
+    RULES,
+    RUNTIME_RULES,
+    WHOLE,
+)
+from trainyard.objects.teams.team_admission import RULES as TEAM_RULES
+from trainyard.objects.teams.teams import IMAGE_PREFIXES
 
 KUEUE = f"system:serviceaccount:{NAMESPACE}:{CONTROLLER}"
+SERVICE_ACCOUNTS = "system:serviceaccounts:team-vision"
+MERGE = "application/merge-patch+json"
 VERSIONS = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.org/v1"}
 WAITS: dict[str, Object] = {
     "TrainJob": {"suspend": True},
-    "PyTorchJob": {"runPolicy": {"suspend": True}},
+    "PyTorchJob": {"runPolicy": {"suspend": True, "cleanPodPolicy": "Running"}},
 }
 RUNS: dict[str, Object] = {
     "TrainJob": {"suspend": False},
-    "PyTorchJob": {"runPolicy": {"suspend": False}},
+    "PyTorchJob": {"runPolicy": {"suspend": False, "cleanPodPolicy": "Running"}},
 }
 """Kind → the part of its spec that makes it wait, or start."""
 
@@ -78,6 +89,21 @@ def running(kind: str, **metadata: Any) -> Object:
     return made | {"spec": made["spec"] | RUNS[kind]}
 
 
+def ending(clean_pods: str | None, **metadata: Any) -> Object:
+    """A waiting PyTorchJob that says what becomes of its pods when it ends."""
+    made = job("PyTorchJob", **metadata)
+    made["spec"]["runPolicy"] = {"suspend": True, "cleanPodPolicy": clean_pods}
+    return made
+
+
+def urged(urgency: str | None, **metadata: Any) -> Object:
+    """A waiting PyTorchJob that names a PriorityClass of the cluster, beside an urgency or without one."""
+    made = job("PyTorchJob", labels={URGENCY_LABEL: urgency}, **metadata)
+    policy = {"schedulingPolicy": {"priorityClass": "system-node-critical"}}
+    made["spec"]["runPolicy"] = WAITS["PyTorchJob"]["runPolicy"] | policy
+    return made
+
+
 def path(kind: str, name: str = "") -> str:
     return f"/apis/{VERSIONS[kind]}/namespaces/team-vision/{kind.lower()}s{name and f'/{name}'}"
 
@@ -98,15 +124,14 @@ def changed(teams: TeamServer, kind: str, name: str, part: Object, by: str = "me
 
 
 def patch(teams: TeamServer, kind: str, name: str, part: Object, by: str) -> None:
-    _of(teams, by).request(
-        "PATCH", path(kind, name), part, content_type="application/merge-patch+json"
-    )
+    _of(teams, by).request("PATCH", path(kind, name), part, content_type=MERGE)
 
 
 def _of(teams: TeamServer, who: str) -> Api:
     return As(teams.server, KUEUE, "system:masters") if who == "kueue" else teams.of(who)
 
 
+KEEP = "x.io/keep"
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "other", "uid": "1", "controller": True}
 REFUSED: dict[str, tuple[str, Object]] = {
     "A12 the queue of another team": ("queue", job(queue="nlp")),
@@ -125,6 +150,15 @@ REFUSED: dict[str, tuple[str, Object]] = {
         "urgency",
         job("PyTorchJob", labels={URGENCY_LABEL: "urgent"}),
     ),
+    "A16 an urgency by the scheduling policy": ("scheduling policy", urged(None)),
+    "A28 a job that stays when it is deleted": ("finalizers", job(finalizers=[KEEP])),
+    "A28 a PyTorchJob that stays when it is deleted": (
+        "finalizers",
+        job("PyTorchJob", finalizers=[KEEP]),
+    ),
+    "A28 a job whose pods a deletion leaves": ("finalizers", job(finalizers=["orphan"])),
+    "A29 pods that go on when their job has ended": ("end", ending(None)),
+    "A29 pods that are told to go on": ("end", ending("None")),
     "a share of a workload that was admitted already": (
         "group",
         job(labels={"kueue.x-k8s.io/prebuilt-workload-name": "theirs"}),
@@ -190,6 +224,130 @@ def test_the_queue_of_a_running_job_cannot_be_changed(teams: TeamServer, kind: s
         change = {"metadata": {"labels": {QUEUE_LABEL: queue}}}
         assert RULES["queue"].message in changed(teams, kind, name, change)
     assert changed(teams, kind, name, {"metadata": {"labels": {"note": "mine"}}}) == ""
+
+
+@pytest.mark.parametrize("kind", VERSIONS)
+def test_nobody_of_a_team_adds_a_finalizer_and_everybody_takes_one_off(
+    teams: TeamServer, kind: str
+) -> None:
+    """A28 by an update, and by the account of schedules. A job that has had a finalizer before keeps it."""
+    name, more = f"kept-{kind.lower()}", {"metadata": {"finalizers": ["x.io/own", KEEP]}}
+    teams.admin.request("POST", path(kind), job(kind, name=name, finalizers=["x.io/own"]))
+    message = RULES["finalizers"].message
+    starter = As(
+        teams.server, "system:serviceaccount:team-vision:s", SERVICE_ACCOUNTS, "system:masters"
+    )
+    assert message in refusal(starter, "PATCH", path(kind, name), more)
+    for by in ("member", "deployer"):
+        assert message in changed(teams, kind, name, more, by)
+        assert changed(teams, kind, name, {"metadata": {"labels": {"note": "mine"}}}, by) == ""
+        assert changed(teams, kind, name, {"metadata": {"finalizers": None}}, by) == ""
+    assert refusal(teams.admin, "PATCH", path(kind, name), more) == ""
+
+
+def test_what_becomes_of_pods_at_the_end_changes_to_what_ends_them_only(teams: TeamServer) -> None:
+    """A29 by an update. A job that was there before the rule starts, and is changed otherwise."""
+    said = RULES["end"].message
+    none = {"spec": {"runPolicy": {"cleanPodPolicy": "None"}}}
+    all_of_them = {"spec": {"runPolicy": {"cleanPodPolicy": "All"}}}
+    start = {"spec": {"runPolicy": {"suspend": False}}}
+    teams.admin.request("POST", path("PyTorchJob"), ending("Running", name="cleans"))
+    assert said in changed(teams, "PyTorchJob", "cleans", none)
+    assert changed(teams, "PyTorchJob", "cleans", all_of_them) == ""
+    with without_rule(teams, said):
+        older = ending(None, name="leaves")
+        assert until(lambda: not made(teams, older))
+        teams.admin.request("POST", path("PyTorchJob"), older)
+    assert until(lambda: made(teams, ending(None)))
+    assert changed(teams, "PyTorchJob", "leaves", start, "kueue") == ""
+    assert changed(teams, "PyTorchJob", "leaves", {"metadata": {"labels": {"a": "b"}}}) == ""
+    assert changed(teams, "PyTorchJob", "leaves", all_of_them) == ""
+
+
+def test_a_priority_class_that_kueue_does_not_read_is_admitted(teams: TeamServer) -> None:
+    """A16 by an update: Kueue reads the class when the label of the urgency is gone."""
+    said, label = (
+        RULES["scheduling policy"].message,
+        {"metadata": {"labels": {URGENCY_LABEL: None}}},
+    )
+    start, more = {"spec": {"runPolicy": {"suspend": False}}}, {"metadata": {"labels": {"a": "b"}}}
+    assert made(teams, urged("normal")) == ""
+    teams.admin.request("POST", path("PyTorchJob"), urged("low", name="labelled"))
+    assert said in changed(teams, "PyTorchJob", "labelled", label)
+    assert changed(teams, "PyTorchJob", "labelled", more) == ""
+    with without_rule(teams, said):
+        assert until(lambda: not made(teams, urged(None)))
+        teams.admin.request("POST", path("PyTorchJob"), urged(None, name="urged"))
+    assert until(lambda: made(teams, urged(None)))
+    assert changed(teams, "PyTorchJob", "urged", more) == ""
+    assert changed(teams, "PyTorchJob", "urged", start, "kueue") == ""
+    higher = {"spec": {"runPolicy": {"schedulingPolicy": {"priorityClass": "high"}}}}
+    assert said in changed(teams, "PyTorchJob", "urged", higher)
+
+
+ORPHANS = ("propagationPolicy=Orphan", "orphanDependents=true")
+"""Queries of a DELETE that leave the pods of a job: `kubectl delete --cascade=orphan`."""
+
+
+@pytest.mark.parametrize("kind", VERSIONS)
+def test_a_job_is_deleted_with_its_pods(teams: TeamServer, kind: str) -> None:
+    """A28 by a deletion."""
+    name = f"deleted-{kind.lower()}"
+    teams.admin.request("POST", path(kind), job(kind, name=name))
+    binding = (
+        f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/{DELETION_POLICY}"
+    )
+
+    def refused(query: str, by: str = "member") -> str:
+        return refusal(_of(teams, by), "DELETE", f"{path(kind, name)}?{query}")
+
+    for by, query in itertools.product(("member", "deployer"), ORPHANS):
+        assert WHOLE.message in refused(query, by)
+    body = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Orphan"}
+    assert WHOLE.message in refusal(teams.of("member"), "DELETE", path(kind, name), body)
+    for query in ("propagationPolicy=Foreground", "propagationPolicy=Background", "pretty=false"):
+        assert refused(query) == ""
+    assert refusal(teams.admin, "DELETE", f"{path(kind, name)}?{ORPHANS[0]}") == ""
+    teams.admin.request("DELETE", binding)
+    try:
+        assert until(lambda: not any(map(refused, ORPHANS)))
+    finally:
+        teams.put(teams.objects[f"ValidatingAdmissionPolicyBinding {DELETION_POLICY}"])
+    assert until(lambda: refused(ORPHANS[0]))
+    # The API server writes the finalizer of a deletion in the foreground, and nobody is asked for that.
+    _of(teams, "member").request("DELETE", f"{path(kind, name)}?propagationPolicy=Foreground")
+    assert until(lambda: teams.admin.get(job(kind, name=name)) is None)
+
+
+@pytest.mark.parametrize("kind", VERSIONS)
+def test_kueue_stops_a_job_that_rules_of_today_would_refuse(teams: TeamServer, kind: str) -> None:
+    """A stop that is refused leaves the quota of the job reserved, and the team that is guaranteed it waits."""
+    name, stop = f"older-{kind.lower()}", {"spec": WAITS[kind]}
+    teams.admin.request("POST", path(kind), job(kind, name=name))
+    patch(teams, kind, name, {"spec": RUNS[kind]}, "kueue")
+    with without_rule(teams, RULES["queue"].message):
+        # As one has it that was there before the queues.
+        unqueued = {"metadata": {"labels": {QUEUE_LABEL: None}}}
+        assert until(lambda: not changed(teams, kind, name, unqueued))
+        patch(teams, kind, name, unqueued, "member")
+    assert until(lambda: bool(made(teams, job(kind, queue=""))))
+    before = _prefixes(teams, "registry.example.com/other/")
+    try:
+        assert until(lambda: TEAM_RULES["images"].message in made(teams, job(kind)))
+        assert changed(teams, kind, name, stop, "kueue") == ""
+        assert "denied request" in changed(teams, kind, name, stop)
+    finally:
+        _prefixes(teams, before)
+    assert until(lambda: not made(teams, job(kind)))
+
+
+def _prefixes(teams: TeamServer, wanted: str) -> str:
+    """Give the team other image_prefixes, and return those of before."""
+    at = "/api/v1/namespaces/team-vision"
+    before = teams.admin.request("GET", at)["metadata"]["annotations"][IMAGE_PREFIXES]
+    notes = {"metadata": {"annotations": {IMAGE_PREFIXES: wanted}}}
+    teams.admin.request("PATCH", at, notes, content_type=MERGE)
+    return before
 
 
 RUNTIMES = f"/apis/{VERSIONS['TrainJob']}/namespaces/team-vision/trainingruntimes"

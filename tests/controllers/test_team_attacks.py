@@ -22,7 +22,7 @@ from trainyard.objects.jobs.pod_template import VISIBLE
 from trainyard.objects.programs.gangs import AGAIN
 from trainyard.objects.programs.gangs import APP as GANGS
 from trainyard.objects.teams.team_access import group_name, role_name
-from trainyard.objects.teams.team_admission import RULES
+from trainyard.objects.teams.team_admission import LONGEST_GRACE_SECONDS, RULES
 from trainyard.plans.directories import NAMESPACE
 
 IMAGE = f"{PREFIX}train:1"
@@ -417,6 +417,31 @@ def overridden(**spec: Any) -> Object:
     return train_job(podTemplateOverrides=[{"targetJobs": [{"name": "node"}], "spec": spec}])
 
 
+HOUR = 3600
+PLACE = {"topologyKey": "trainyard.io/pool", "labelSelector": {}}
+
+
+def _keeps_off(where: str = "podAntiAffinity", *, prefers: bool = False, **others: Any) -> Object:
+    """Affinity of a pod to those that `others` names."""
+    term: Object = PLACE | others
+    if prefers:
+        weighted = {"weight": 1, "podAffinityTerm": term}
+        return {where: {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}}
+    return {where: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+DISRUPTED = "karpenter.sh/disrupted"
+
+
+def _tolerating(amount: int | str) -> Object:
+    """A taint of nodes that leave, and an amount of a device of the same name."""
+    container = {"name": "pytorch", "image": IMAGE, "resources": {"limits": {DISRUPTED: amount}}}
+    return {
+        "tolerations": [{"key": DISRUPTED, "operator": "Exists"}],
+        "containers": [container],
+    }
+
+
 PLACES = {
     "TrainJob": ("member", f"/{TRAINER}/{OWN}/trainjobs"),
     "PyTorchJob": ("member", f"/{LEGACY}/{OWN}/pytorchjobs"),
@@ -442,8 +467,16 @@ def made(teams: TeamServer, body: Object) -> str:
         own_runtime(),
         pod(),
         pod(tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]),
+        pod(**_tolerating("1")),
+        legacy_job(**_tolerating(1)),
+        own_runtime(**_tolerating("1")),
         pod(volumes=[{"name": "c", "persistentVolumeClaim": {"claimName": "scratch"}}]),
         pod(priorityClassName="high"),
+        pod(terminationGracePeriodSeconds=LONGEST_GRACE_SECONDS),
+        pod(affinity={"nodeAffinity": {}}),
+        pod(affinity=_keeps_off()),
+        pod(affinity=_keeps_off("podAffinity", prefers=True, namespaces=["team-vision"])),
+        overridden(affinity=_keeps_off(prefers=True)),
         pod(
             containers=[{"name": "c", "image": IMAGE, "env": [{"name": VISIBLE, "value": "void"}]}]
         ),
@@ -509,6 +542,7 @@ SEES_WHAT_IT_IS_TOLD = {
     "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['gpus']"}},
 }
 MINUS = {"nvidia.com/gpu": "-8"}
+OFF_ITS_POOL = _keeps_off(namespaceSelector={})
 REFUSED: dict[str, tuple[str, Object]] = {
     "A6 inline csi volume in a TrainJob": ("volumes", overridden(volumes=[CSI])),
     "A4 another team's volume by an ephemeral claim, in a TrainJob": (
@@ -534,6 +568,15 @@ REFUSED: dict[str, tuple[str, Object]] = {
     ),
     "A10 tolerate everything in a TrainJob": ("tolerations", overridden(tolerations=[ANYWHERE])),
     "A10 tolerate everything in a pod": ("tolerations", pod(tolerations=[ANYWHERE])),
+    "A10 tolerate by no device of that name, in a pod": ("tolerations", pod(**_tolerating(0))),
+    "A10 tolerate by no device of that name, in a PyTorchJob": (
+        "tolerations",
+        legacy_job(**_tolerating("0")),
+    ),
+    "A10 tolerate by no device of that name, in a TrainingRuntime": (
+        "tolerations",
+        own_runtime(**_tolerating("0m")),
+    ),
     "A10 tolerate CriticalAddonsOnly": (
         "tolerations",
         pod(tolerations=[{"key": "CriticalAddonsOnly", "operator": "Exists"}]),
@@ -586,6 +629,39 @@ REFUSED: dict[str, tuple[str, Object]] = {
     "A25 a GPU of the node that a field names": (
         "devices",
         pod(containers=[{"name": "c", "image": IMAGE, "env": [SEES_WHAT_IT_IS_TOLD]}]),
+    ),
+    "A26 keep all others off the pool, in a pod": ("affinity", pod(affinity=OFF_ITS_POOL)),
+    "A26 keep all others off the pool, in a PyTorchJob": (
+        "affinity",
+        legacy_job(affinity=OFF_ITS_POOL),
+    ),
+    "A26 keep all others off the pool, in a TrainingRuntime": (
+        "affinity",
+        own_runtime(affinity=OFF_ITS_POOL),
+    ),
+    "A26 keep all others off the pool, in an override": (
+        "affinity",
+        overridden(affinity=OFF_ITS_POOL),
+    ),
+    "A26 keep another team off the pool": (
+        "affinity",
+        pod(affinity=_keeps_off(namespaces=["team-vision", "team-nlp"])),
+    ),
+    "A26 lie beside the pods of another team": (
+        "affinity",
+        pod(affinity=_keeps_off("podAffinity", prefers=True, namespaces=["team-nlp"])),
+    ),
+    "A27 a pod that takes an hour to end": (
+        "grace",
+        pod(terminationGracePeriodSeconds=HOUR),
+    ),
+    "A27 a PyTorchJob that takes an hour to end": (
+        "grace",
+        legacy_job(terminationGracePeriodSeconds=HOUR),
+    ),
+    "A27 a TrainingRuntime that takes an hour to end": (
+        "grace",
+        own_runtime(terminationGracePeriodSeconds=HOUR),
     ),
     "A22 image of another team in a PyTorchJob": (
         "images",
@@ -815,6 +891,40 @@ def test_a_team_cannot_fill_the_cluster_with_small_jobs(teams: TeamServer) -> No
         put_back = _without("ResourceQuota objects of team-vision")(teams)
         assert until(lambda: not made(teams, train_job()))
         put_back()
+
+
+def test_a_team_cannot_fill_etcd_with_files(teams: TeamServer) -> None:
+    """A18: the teams of this cluster can have 70 ConfigMaps, with the one that Kubernetes makes."""
+    path = f"/api/v1/{OWN}/configmaps"
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "full-"}}
+    with ExitStack() as stack:
+        refused = ""
+        for _ in range(71):
+            try:
+                each = teams.of("member").request("POST", path, body)
+            except ApiError as error:
+                refused = str(error)
+                break
+            stack.callback(teams.admin.delete, each)
+        assert "exceeded quota: objects" in refused and "count/configmaps=70" in refused
+
+
+def test_a_team_cannot_fill_etcd_with_runtimes(teams: TeamServer) -> None:
+    """A18: a deployer of this team can have 52, two for its jobs."""
+    path = PLACES["TrainingRuntime"][1]
+    with ExitStack() as stack:
+        refused = ""
+        for number in range(53):
+            body = own_runtime()
+            body["metadata"] = {"name": f"full-{number}", "namespace": "team-vision"}
+            try:
+                teams.of("deployer").request("POST", path, body)
+            except ApiError as error:
+                refused = str(error)
+                break
+            stack.callback(teams.admin.delete, body)
+        assert "exceeded quota: objects" in refused
+        assert "count/trainingruntimes.trainer.kubeflow.org=52" in refused
 
 
 def test_a_pod_that_requests_nothing_is_not_the_first_to_be_killed(teams: TeamServer) -> None:

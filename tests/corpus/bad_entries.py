@@ -385,11 +385,7 @@ VARIABLES: list[tuple[Any, ...]] = [
     for name, value in (
         *(("PET_NNODES", "2"), ("PET_NPROC_PER_NODE", "8"), ("PET_MASTER_ADDR", "a")),
         *(("NCCL_NET", "Socket"), ("NCCL_NET_PLUGIN", "none"), ("FI_PROVIDER", "tcp")),
-        *(
-            ("NCCL_P2P_LEVEL", "NVL"),
-            ("NCCL_SOCKET_NTHREADS", "4"),
-            ("FI_EFA_USE_DEVICE_RDMA", "1"),
-        ),
+        *(("NCCL_P2P_LEVEL", "NVL"), ("NCCL_SOCKET_NTHREADS", "4")),
         *(
             ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzzzzzzzzzz"),
             ("DB_PASSWORD", "hunter2222"),

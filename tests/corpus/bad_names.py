@@ -251,7 +251,7 @@ NAMES: dict[str, Row] = {
         *_env2("{secretKeyRef: {name: wandb, key: token}}"),
         "secretKeyRef.name",
         f"{_OURS} Secret wandb: its containers wait in CreateContainerConfigError on nodes that cost; create"
-        " it in namespace training before `pulumi up`",
+        " it in namespace training before `pulumi up`; where its namespace is not there yet, run",
         False,
     ),
     "all of a Secret": (
@@ -619,7 +619,7 @@ OWNED: dict[str, Row] = {
     "a device of InfiniBand for UCX": (
         *_value2("UCX_NET_DEVICES", "mlx5_0:1"),
         "env[1].name",
-        "UCX knows no EFA device",
+        "mlx5 is of InfiniBand",
         True,
     ),
     "GPUs that a pod lacks": (

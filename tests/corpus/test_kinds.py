@@ -43,6 +43,8 @@ ELASTIC = WORKERS.replace(
     "spec:\n  elasticPolicy: {rdzvBackend: c10d, minReplicas: 2, maxReplicas: 2}\n",
     1,
 )
+NODES = WORKERS + MASTER.partition("pytorchReplicaSpecs:\n")[2]
+"""A Master and two Workers, of which the first stands first."""
 ENTRY = "jobs.t5-large"
 PLAIN: tuple[Edit, ...] = (
     at(f"{ENTRY}.script", "torchrun --nproc_per_node=8 /app/train.py"),
@@ -139,6 +141,52 @@ KINDS: dict[str, Kind] = {
         " --rdzv_endpoint, --master_addr and --node_rank out",
         where="command",
         right=(_runs("--nnodes=2"),),
+    ),
+    "the number of all ranks for that of nodes": Kind(
+        file=MASTER.replace("spec:\n", 'spec:\n  nprocPerNode: "8"\n', 1),
+        wrong=(
+            _runs("--nnodes=$WORLD_SIZE --node_rank=$RANK --master_addr=$MASTER_ADDR"),
+            _runs("--nnodes ${WORLD_SIZE}"),
+            (SHELL, "command: [torchrun, --nnodes=$(WORLD_SIZE), /app/train.py]"),
+            (SHELL, 'command: [bash, -c, "NNODES=$WORLD_SIZE; torchrun --nnodes $NNODES t.py"]'),
+            (
+                SHELL,
+                'command: [bash, -c, "accelerate launch --num_machines $WORLD_SIZE --num_processes 8'
+                ' --machine_rank $RANK --main_process_ip $MASTER_ADDR t.py"]',
+            ),
+        ),
+        says="training-operator v1.8.1 sets it to the number of all ranks, 8, and torchrun waits",
+        where="command",
+        right=(
+            _runs("--nnodes=$PET_NNODES"),
+            _runs("--nnodes=$((WORLD_SIZE / 8))"),
+            (SHELL, 'command: [bash, -c, "WORLD_SIZE=1 && torchrun --nnodes $WORLD_SIZE t.py"]'),
+        ),
+    ),
+    "the number of all ranks where there is no number of processes": Kind(
+        file=MASTER, wrong=(), says="", where="", right=(_runs("--nnodes=$WORLD_SIZE"),)
+    ),
+    "that number where processes are counted at the start": Kind(
+        file=MASTER.replace("spec:\n", "spec:\n  nprocPerNode: auto\n", 1),
+        wrong=(),
+        says="",
+        where="",
+        right=(_runs("--nnodes=$WORLD_SIZE"),),
+    ),
+    "Lightning that starts nodes itself": Kind(
+        file=NODES,
+        wrong=(
+            (SHELL, "command: [python, t.py, --trainer.num_nodes=3, --trainer.devices=8]"),
+            (SHELL, 'command: [bash, -c, "python t.py trainer.num_nodes=3 trainer.devices=8"]'),
+        ),
+        says="sets no NODE_RANK, by which Lightning knows its node, so each of the 3 pods is node 0",
+        where="Worker.template.spec.containers[0].command",
+        right=(
+            (SHELL, "command: [torchrun, t.py, --trainer.num_nodes=3, --trainer.devices=8]"),
+            (SHELL, 'command: [bash, -c, "NODE_RANK=$RANK python t.py --trainer.num_nodes=3"]'),
+            (SHELL, "command: [python, t.py, --trainer.devices=8]"),
+        ),
+        is_error=False,
     ),
     "a relative path for checkpoints": Kind(
         file=MASTER.replace("Never", "OnFailure").replace(

@@ -24,7 +24,7 @@ from trainyard.manifests.blanks import Blank, agreed
 from trainyard.manifests.context import contexts_of
 from trainyard.manifests.document import read_manifest
 from trainyard.manifests.rules import manifest_problems
-from trainyard.problems import InputError, Problem
+from trainyard.problems import InputError, InputWarning, Problem
 from trainyard.settings.reading.reader import read
 from trainyard.settings.reading.yaml_file import read_documents
 
@@ -210,7 +210,15 @@ def _stack_said(made: dict[str, Any]) -> list[Problem]:
 
 @cache
 def _usual_stack(name: str) -> set[str]:
-    return {*map(str, _stack_said(SOUND[name]))}
+    """Texts of the sound file, and the places of its warnings: a warning may name the value that the placeholder
+    stands for."""
+    said = _stack_said(SOUND[name])
+    return {*map(str, said), *(each.path for each in said if isinstance(each, InputWarning))}
+
+
+def _is_new(problem: Problem, usual: set[str]) -> bool:
+    known = isinstance(problem, InputWarning) and problem.path in usual
+    return not known and str(problem) not in usual
 
 
 def _fault_of_stack(name: str, path: Path, word: str) -> list[str]:
@@ -219,7 +227,7 @@ def _fault_of_stack(name: str, path: Path, word: str) -> list[str]:
     for step in path[:-1]:
         place = place[step]
     place[path[-1]] = word
-    new = [each for each in _stack_said(made) if str(each) not in _usual_stack(name)]
+    new = [each for each in _stack_said(made) if _is_new(each, _usual_stack(name))]
     where = ".".join(map(str, path)).removeprefix("trainyard:")
     alone = len(new) == 1 and isinstance(new[0], InputError) and new[0].path == where
     return (

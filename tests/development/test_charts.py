@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from development.chart_objects import OWN, RELEASES, objects_text
 from development.charts import CRDS, crd_chart
@@ -13,6 +15,14 @@ from tests.rehearsal.chart_mirror import mirror, rendered
 from trainyard.catalog.chart_objects import OBJECTS_FILE
 
 __all__ = ["mirror"]
+
+KEPT = {
+    "kubeflow-trainer-crds 2.1.0": "b99dd5afbcfc7ff3",
+    "kubeflow-trainer-crds 2.3.0": "57fb9c652b9c10ea",
+    "training-operator 1.8.1+1": "aec30ef8094b77d8",
+}
+"""Chart and version → digest of its files. Pulumi compares the version of a Release's chart and not its files: a
+chart that changes and keeps its version reaches no cluster that has it."""
 
 
 @pytest.mark.world
@@ -63,3 +73,16 @@ def test_a_chart_that_does_not_render_says_why(
     monkeypatch.setitem(RELEASES, "karpenter", ("kube-system", "karpenter", ()))
     with pytest.raises(ToolchainError, match="karpenter: .*clusterName"):
         objects_text(mirror)
+
+
+def test_a_chart_of_ours_that_changes_has_another_version() -> None:
+    """Then write the version in Chart.yaml, and the new line in KEPT."""
+    found = {}
+    for chart in OWN.iterdir():
+        about = yaml.safe_load((chart / "Chart.yaml").read_text())
+        digest = hashlib.sha256()
+        for file in sorted(chart.rglob("*")):
+            if file.is_file() and file.name != "README.md":
+                digest.update(f"{file.relative_to(chart)}\n".encode() + file.read_bytes())
+        found[f"{about['name']} {about['version']}"] = digest.hexdigest()[:16]
+    assert found == KEPT

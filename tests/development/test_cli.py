@@ -23,12 +23,12 @@ from rehearsal.kube import ApiError
 from rehearsal.processes import Process
 from rehearsal.terminal import FAILED, REFUSED
 from rehearsal.toolchain.programs import BY_NAME
+from tests.support.worlds import NEEDS_A_WORLD
 from trainyard.operations.recovery import kept as keeping
 from trainyard.rules import principals
 from trainyard.rules.principals import Principal, principal_errors
 
 REPOSITORY = Path(__file__).parents[2]
-needs_namespaces = pytest.mark.skipif(world.obstacle() is not None, reason=world.obstacle() or "")
 
 
 REFUSALS = steps.refusals
@@ -60,7 +60,7 @@ def _inventory(monkeypatch: pytest.MonkeyPatch, *things: dict[str, Any]) -> None
     )
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_up_makes_the_stack_and_down_leaves_nothing(
     machine: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -72,7 +72,7 @@ def test_up_makes_the_stack_and_down_leaves_nothing(
     assert sorted(os.listdir(paths.STATE)) == ["lock", "logs"]
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 @pytest.mark.parametrize(("interrupted", "made"), [(True, 0), (False, 1)])
 def test_up_stops_where_a_killed_update_could_not_be_repaired(
     machine: Path, monkeypatch: pytest.MonkeyPatch, interrupted: bool, made: int
@@ -247,7 +247,7 @@ def test_the_lock_can_be_given_back_before_the_end_of_a_word(checkout: Path) -> 
             pass
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_up_does_not_go_on_in_the_world_of_a_preview_that_was_killed(
     machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -308,7 +308,7 @@ def test_a_repair_takes_the_lock_of_a_killed_engine_away_before_it_asks(
     assert done == ["dev", "repair"]
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_down_of_a_team_leaves_the_environment_and_the_world(machine: Path):
     cli.main(["up"])
     cli.main(["up", "--stack", "team"])
@@ -318,7 +318,7 @@ def test_down_of_a_team_leaves_the_environment_and_the_world(machine: Path):
     assert world.running()
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_down_of_the_environment_takes_its_teams_with_it(machine: Path):
     cli.main(["up"])
     cli.main(["up", "--stack", "team"])
@@ -326,7 +326,7 @@ def test_down_of_the_environment_takes_its_teams_with_it(machine: Path):
     assert not world.running()
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_what_is_left_in_the_account_without_a_stack_is_named_and_fails(
     machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -430,7 +430,7 @@ def test_after_missing_roles_the_next_commands_make_them(
     assert commands[3:] == ["make up STACK=team", "make down STACK=team"]
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_status_repeats_a_failure_until_an_update_succeeds(
     machine: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -464,7 +464,7 @@ def test_an_interface_that_aws_made_for_kept_data_is_not_left_over(name: str, le
     )
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_faults_reach_the_account(machine: Path, capsys: pytest.CaptureFixture[str]):
     cli.main(["up"])
     capsys.readouterr()
@@ -472,7 +472,7 @@ def test_faults_reach_the_account(machine: Path, capsys: pytest.CaptureFixture[s
     assert '"service": "ec2"' in capsys.readouterr().out
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_env_survives_a_shell(machine: Path):
     cli.main(["up"])
     command = [".venv/bin/python", "-m", "development", "env"]
@@ -491,7 +491,7 @@ def test_env_survives_a_shell(machine: Path):
     assert str(Path(os.environ["PATH"].split(":")[0])) in told.stdout
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_down_drains_and_repairs_the_stack_and_asks_nobody(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -36,6 +36,11 @@ def test_it_counts_what_has_the_tag_of_the_stack(told: Graph) -> None:
     assert told["Vpc network"].inputs["tags"]["trainyard:stack"] == "dev"
 
 
+def test_credits_of_aws_do_not_hide_what_is_used(told: Graph) -> None:
+    """AWS takes them off before it compares, so nobody heard of a month before they were used up."""
+    assert told["Budget budget"].inputs["costTypes"] == {"includeCredit": False}
+
+
 @pytest.mark.parametrize(("dollars", "written"), [(12345678, "12345678"), (4999.5, "4999.5")])
 def test_the_amount_has_all_its_digits(dollars: float, written: str) -> None:
     graph = environment(TOLD, at("budget.dollars_a_month", dollars))

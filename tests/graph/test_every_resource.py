@@ -34,6 +34,7 @@ CONTAINERS = {
     "repair": "repair",
     "trainyard-efa": "efa",
     "trainyard-gpus": "gpus",
+    "trainyard-gpus-by-driver": "gpus",
     "trainyard-nodes": "nodes",
 }
 """Workload → its container. `kubectl logs --container`, dashboards and alerts of a company know it by
@@ -145,7 +146,7 @@ def test_our_own_pods_drop_all_capabilities_and_gain_none(nodes: list[Node]) -> 
     for name, pod in _pods(nodes):
         for one in pod["containers"]:
             context = one.get("securityContext", {})
-            if name != "trainyard-gpus":
+            if not name.startswith("trainyard-gpus"):
                 assert context["capabilities"] == {"drop": ["ALL"]}, name
                 assert context["allowPrivilegeEscalation"] is False, name
 

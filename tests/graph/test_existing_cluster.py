@@ -23,6 +23,8 @@ from tests.support.existing_vpc import ACCOUNT
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
 from tests.support.stacks import recorded
+from tests.support.teams import with_queues
+from trainyard.catalog.chart_objects import chart_objects
 from trainyard.plans.clusters import ALWAYS_THERE
 from trainyard.reports.policy import policies
 
@@ -92,6 +94,22 @@ def test_nodes_and_controllers_join_the_existing_cluster(graph: Graph) -> None:
     assert cluster["cluster"]["server"] == "https://research"
 
 
+def test_controllers_of_charts_run_on_the_nodes_of_the_stack() -> None:
+    """On nodes of the owner the API server can be kept from them: then namespaces of the whole cluster stay
+    Terminating."""
+    there = ExistingCluster(configuration={"vpc-cni": '{"enableNetworkPolicy": "true"}'})
+    operator = at("training_operator", {"version": "1.8.1"})
+    graph = graph_with(there, with_queues, operator)
+    pinned: dict[str, int] = {}
+    for release in graph.of("Release"):
+        made = [one.kind for one in chart_objects()[release.name].objects].count("Deployment")
+        selectors = str(release.inputs.get("values")).count("'trainyard.io/nodes': 'system'")
+        assert selectors == made, release.name
+        pinned[release.name] = made
+    assert pinned["karpenter"] == pinned["kueue"] == pinned["training-operator"] == 1
+    assert pinned["kubeflow-trainer"] == 2
+
+
 def test_pods_of_a_team_reach_no_service_of_the_existing_cluster() -> None:
     there = ExistingCluster(configuration={"vpc-cni": '{"enableNetworkPolicy": "true"}'})
     role = f"arn:aws:iam::{ACCOUNT}:role/nlp-deployer"
@@ -133,6 +151,14 @@ def test_a_preview_refuses_a_cluster_with_all_its_faults() -> None:
         "cluster.name",
         "cluster.existing_add_ons",
     ]
+
+
+def test_a_preview_warns_of_the_strict_mode_of_the_vpc_cni(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    values = {"enableNetworkPolicy": "true", "env": {"NETWORK_POLICY_ENFORCING_MODE": "strict"}}
+    graph_with(ExistingCluster(configuration={"vpc-cni": json.dumps(values)}), preview=True)
+    assert "the VPC CNI of research is in strict mode" in caplog.text
 
 
 def test_a_preview_refuses_ipv6_and_auto_mode() -> None:

@@ -3,11 +3,14 @@ is refused."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 import pytest
 
+from tests.support.existing_cluster import GROUP as CLUSTER_GROUP
+from tests.support.existing_cluster import IN_CLUSTER, ExistingCluster
 from tests.support.existing_stores import EFS, EXISTING_STORES, GROUP, LUSTRE, ExistingStores, rule
 from tests.support.existing_vpc import EXISTING_VPC
 from tests.support.recording import Graph, deploy
@@ -92,6 +95,23 @@ def test_a_rule_for_the_nodes_group_opens_a_store_once_the_group_exists() -> Non
     with pytest.raises(pulumi.RunError, match="in from 10.20.0.0/20"):
         graph_with(ExistingStores(rules=rules))
     assert graph_with(ExistingStores(rules=rules, nodes=("sg-nodes",))).nodes
+
+
+def test_a_rule_for_the_group_of_an_existing_cluster_opens_a_store_at_once() -> None:
+    """Every node of the stack carries that group."""
+    of_cluster: dict[str, Any] = {"cidrIpv4": "", "referencedSecurityGroupId": CLUSTER_GROUP}
+    rules = {
+        "in": rule((0, 65535), **of_cluster),
+        "out": rule((0, 65535), egress=True, **of_cluster),
+    }
+
+    @dataclass
+    class Both(ExistingStores, ExistingCluster):
+        """The file systems and the cluster."""
+
+    assert graph_with(Both(rules=rules), *IN_CLUSTER, preview=True).nodes
+    with pytest.raises(pulumi.RunError, match="in from 10.20.0.0/20"):
+        graph_with(ExistingStores(rules=rules), preview=True)
 
 
 def test_teams_apart_have_access_points_and_directories_on_them() -> None:

@@ -33,7 +33,10 @@ def test_only_queues_of_pytorchjobs_have_the_program(graph: Graph) -> None:
     assert "Deployment gangs" in [each.rpartition(":")[2] for each in program(graph)]
 
 
-def test_it_waits_as_long_as_the_queues_and_tries_as_often(graph: Graph) -> None:
+@pytest.mark.parametrize("pool", [{}, {"replicas": 2}], ids=["on demand", "kept"])
+def test_it_waits_as_long_as_the_queues_and_tries_as_often(pool: dict[str, int]) -> None:
+    kept = [at(f"pools.h100.{key}", value) for key, value in pool.items()]
+    graph = environment(with_queues, OPERATOR, at("trainer.runtimes", ["torch-distributed"]), *kept)
     said = json.loads(graph["ConfigMap gangs-files"].inputs["data"]["settings.json"])
     values = graph["Release kueue"].inputs["values"]["managerConfig"]
     ready: Any = yaml.safe_load(values["controllerManagerConfigYaml"])["waitForPodsReady"]
@@ -42,6 +45,12 @@ def test_it_waits_as_long_as_the_queues_and_tries_as_often(graph: Graph) -> None
     assert again["backoffBaseSeconds"] == said["backoff_seconds"]
     assert again["backoffMaxSeconds"] == said["longest_backoff_seconds"]
     assert (said["tries_note"], said["again_note"]) == (TRIES, AGAIN)
+
+
+def test_it_does_not_wait_for_models_which_no_pytorchjob_fetches(graph: Graph) -> None:
+    """Kueue has one time for all jobs, and waits an hour longer."""
+    said = json.loads(graph["ConfigMap gangs-files"].inputs["data"]["settings.json"])
+    assert said["ready_seconds"] == 18 * 60
 
 
 def test_its_pod_has_the_program_and_no_right_beyond_workloads_pods_and_events(

@@ -117,6 +117,12 @@ def test_the_plan_says_how_many_samples_are_paid() -> None:
     assert "by use" in line.assumption
 
 
+def test_figures_that_jobs_push_are_paid_too() -> None:
+    made = environment_plan(SENT, at("metrics.push_gateway", True))
+    assert isinstance(made, EnvironmentPlan)
+    assert "gets up to 4,029 million samples a month" in " ".join(report.text(made).split())
+
+
 def test_who_deploys_may_delete_workspaces_of_the_stack_only() -> None:
     def statements(*edits: Edit) -> list[dict[str, Any]]:
         made = policy.policies(environment_plan(*edits))

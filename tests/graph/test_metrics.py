@@ -188,6 +188,9 @@ def test_the_budget_of_a_day_counts_nodes_by_the_prices_of_the_plan() -> None:
     assert prices(at("pools.h100.capacity", "spot"))["h100"] == str(known.usd), "at most"
     block = at("pools.h100", H100 | {"capacity": "block", "reservation": BLOCK})
     assert "h100" not in prices(block), "it is paid in advance"
+    several = prices(at("pools.h100.instance_types", ["p5.48xlarge", "p4d.24xlarge"]))
+    second = price("ec2", "p4d.24xlarge", "ap-northeast-2")
+    assert second and (several["h100"], several["h100-2"]) == (str(known.usd), str(second.usd))
     own = at("prices", {"discount_percent": 10, "savings_plan_percent": {"p5": 50}})
     assert prices(own)["h100"] == str(known.usd * Decimal("0.45"))
 
@@ -197,4 +200,4 @@ def test_the_end_of_a_reservation_is_in_the_rules() -> None:
     named = [each["alert"] for each in file(environment(ON, block), RULES)["groups"][0]["rules"]]
     assert "ReservationEnds" in named
     plain = [each["alert"] for each in file(environment(ON), RULES)["groups"][0]["rules"]]
-    assert not {"ReservationEnds", "BudgetOfTheDay", "SamplesLost"} & {*plain}
+    assert not {"ReservationEnds", "BudgetOfTheDay", "SamplesLost", "SamplesLate"} & {*plain}

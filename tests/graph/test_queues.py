@@ -164,9 +164,35 @@ def test_kueue_gives_a_gang_its_time_and_tries_again_for_ever(queued: Graph) -> 
     assert "fairSharing" not in kueue(queued)
 
 
+@pytest.mark.parametrize(
+    ("edit", "seconds"),
+    [
+        (at("pools.h100.replicas", 2), 600),
+        (
+            both(
+                at("pools.h100.capacity", "reservation"),
+                at("pools.h100.reservation", {"id": "cr-0123456789abcdef0", "instances": 2}),
+            ),
+            600,
+        ),
+        (at("pools.h100.max_nodes", 1), 3600),
+    ],
+    ids=["nodes that stand", "a reservation", "nodes that come when asked"],
+)
+def test_nodes_that_are_paid_anyway_wait_ten_minutes_at_most_for_the_next_try(
+    edit: Edit, seconds: int
+) -> None:
+    """Kueue counts the tries of a job as long as it lives: a job sent long before a block began left it idle for up to
+    an hour."""
+    waits = kueue(queued_environment(edit))["waitForPodsReady"]
+    assert waits["requeuingStrategy"]["backoffMaxSeconds"] == seconds
+
+
 def test_a_pool_that_stands_waits_for_images_only_and_a_recipe_for_its_model() -> None:
     kept = queued_environment(at("pools.g6e.replicas", 2), at("pools.h100.replicas", 2))
     assert kueue(kept)["waitForPodsReady"]["timeout"] == "65m"
+    off = queued_environment(at("pools.g6e.replicas", 0), at("pools.h100.replicas", 0))
+    assert kueue(off)["waitForPodsReady"] == kueue(kept)["waitForPodsReady"]
     plain = queued_environment(at("trainer.runtimes", ["torch-distributed"]))
     assert kueue(plain)["waitForPodsReady"]["timeout"] == "18m"
 
@@ -248,6 +274,18 @@ def test_a_job_waits_in_the_queue_of_its_team_and_is_the_same_run(tmp_path: Path
     urgent = both(by_name, at("jobs.vit-base.urgency", "high"))
     job = team_of(checkout(tmp_path, with_queues, urgent)).jobs["vit-base"]
     assert job.labels["kueue.x-k8s.io/priority-class"] == "high" and job.run == plain.run
+
+
+@pytest.mark.parametrize(
+    ("most", "written"), [("low", "low"), ("normal", "normal"), ("high", "normal")]
+)
+def test_a_job_without_urgency_has_one_that_its_namespace_admits(
+    most: str, written: str, tmp_path: Path
+) -> None:
+    """With `max_urgency: low` the API server refused every job that says none, after a clean preview."""
+    limited = both(with_queues, at("teams.vision.max_urgency", most))
+    job = team_of(checkout(tmp_path, limited, by_name)).jobs["vit-base"]
+    assert job.labels["kueue.x-k8s.io/priority-class"] == written
 
 
 def test_each_run_of_a_sweep_waits_in_the_queue_of_its_team(tmp_path: Path) -> None:

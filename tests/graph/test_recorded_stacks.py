@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from policy_pack.rules import OWN_KEYS, RULES
-from tests.policy_pack.test_rules import resources, violations
+from policy_pack.policies import OWN_KEYS, RULES
+from tests.policy_pack.test_policies import resources, violations
 from tests.support.everything import everything
 from tests.support.existing_vpc import SUBNETS
 from tests.support.graph_rules import OF_EVERY_GRAPH, Rule, in_the_zone

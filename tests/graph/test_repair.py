@@ -59,13 +59,58 @@ def test_only_where_runs_that_stand_still_start_anew_it_reads_logs(repaired: Gra
     assert json.loads(files["settings.json"])["hung_minutes"] == 30 and "hangs.py" in files
 
 
-def test_with_metrics_prometheus_asks_it_and_one_server_of_dcgm_serves_both() -> None:
-    graph = environment(at("repair", {}), at("metrics", {}))
+def _exporters(graph: Graph) -> dict[str, tuple[bool, list[str]]]:
+    """DaemonSet for GPUs → whether it asks the agent's server, and the instance types of its nodes."""
+    found = {}
+    for node in graph.of("DaemonSet"):
+        if node.name.startswith("trainyard-gpus"):
+            pod = node.inputs["spec"]["template"]["spec"]
+            [exporter] = pod["containers"]
+            variables = {each["name"]: each.get("value") for each in exporter["env"]}
+            server = variables.get("DCGM_REMOTE_HOSTENGINE_INFO")
+            assert server in (None, "$(HOST_IP):5555")
+            types = [
+                value
+                for term in pod.get("affinity", {})
+                .get("nodeAffinity", {})
+                .get("requiredDuringSchedulingIgnoredDuringExecution", {})
+                .get("nodeSelectorTerms", [])
+                for each in term["matchExpressions"]
+                for value in each["values"]
+            ]
+            found[node.name] = (server is not None, types)
+    return found
+
+
+def _with_pools(*types: str) -> Graph:
+    pools = {
+        f"pool-{n}": {"instance_types": [name], "max_nodes": 2} for n, name in enumerate(types)
+    }
+    return environment(at("repair", {}), at("metrics", {}), at("pools", pools), at("jobs", {}))
+
+
+def test_the_exporter_asks_the_agent_s_server_where_that_one_can_profile() -> None:
+    """It cannot profile GPUs before Hopper: there the series would be missing, and alerts with them."""
+    assert _exporters(_with_pools("p5.48xlarge")) == {"trainyard-gpus": (True, [])}
+    assert _exporters(_with_pools("g6e.48xlarge", "p4d.24xlarge", "g5.48xlarge")) == {
+        "trainyard-gpus": (False, [])
+    }
+    assert _exporters(_with_pools("g6e.48xlarge", "p5.48xlarge", "c7i.8xlarge")) == {
+        "trainyard-gpus": (False, ["g6e.48xlarge"]),
+        "trainyard-gpus-by-driver": (True, ["p5.48xlarge"]),
+    }
+
+
+def test_prometheus_asks_the_program_and_all_exporters() -> None:
+    graph = _with_pools("g6e.48xlarge", "p5.48xlarge")
     asked = json.loads(graph["ConfigMap metrics-files"].inputs["data"]["prometheus.yml"])
-    assert APP in [each["job_name"] for each in asked["scrape_configs"]]
-    [exporter] = graph["DaemonSet trainyard-gpus"].inputs["spec"]["template"]["spec"]["containers"]
-    variables = {each["name"]: each.get("value") for each in exporter["env"]}
-    assert variables["DCGM_REMOTE_HOSTENGINE_INFO"] == "$(HOST_IP):5555"
+    jobs = {each["job_name"]: each for each in asked["scrape_configs"]}
+    assert APP in jobs
+    [found] = jobs["gpus"]["kubernetes_sd_configs"]
+    [selector] = found["selectors"]
+    assert selector["label"] == (
+        "app.kubernetes.io/name in (trainyard-gpus, trainyard-gpus-by-driver)"
+    )
 
 
 def test_the_rehearsal_implements_every_kind_of_it(repaired: Graph) -> None:

@@ -83,6 +83,19 @@ def test_a_bucket_to_be_deleted_goes_with_its_objects() -> None:
     assert bucket.inputs["forceDestroy"] and not bucket.options.protect
 
 
+def test_what_guards_a_bucket_stays_with_a_bucket_that_is_kept() -> None:
+    """It is not protected: an update changes it. Versioning that is taken out of the stack file must be suspended."""
+    settings = json.dumps({"versioning": True})
+    guards = ("PublicAccessBlock", "Policy", "ServerSideEncryptionConfiguration")
+    for data, stays in (("keep", True), ("delete", False)):
+        graph = with_store(settings, data)
+        for kind in (*guards, "LifecycleConfiguration"):
+            options = graph[f"Bucket{kind} corpus"].options
+            assert (options.retainOnDelete, options.protect) == (stays, False), kind
+        assert not graph["BucketVersioning corpus"].options.retainOnDelete
+        assert graph["Bucket corpus"].options.protect is stays
+
+
 def test_a_key_encrypts_the_bucket_and_the_driver_may_use_it() -> None:
     graph = with_store(json.dumps({"kms_key_arn": KEY}))
     [rule] = graph["BucketServerSideEncryptionConfiguration corpus"].inputs["rules"]

@@ -38,9 +38,12 @@ def test_a_run_beyond_those_at_once_is_made_after_all_before_it(at_most_two: Gra
     assert all(at_most_two.waits_for(fourth, each) for each in (first, second, third))
 
 
-def test_a_hook_waits_before_each_of_those_and_before_no_other(at_most_two: Graph) -> None:
-    assert hooks(at_most_two, "tune-3")[0] == "tune-3-turn"
-    assert hooks(at_most_two, "tune-4")[1:] == hooks(at_most_two, "tune-1")
+def test_a_hook_waits_before_each_run_of_a_sweep_with_a_limit(at_most_two: Graph) -> None:
+    """Before the first ones, too: others behind them may go on already."""
+    assert [hooks(at_most_two, name)[0] for name in NAMES] == [f"{name}-turn" for name in NAMES]
+    assert hooks(at_most_two, "tune-4")[1:] == hooks(at_most_two, "t5-large")
+    unlimited = environment(tune({"x": [1, 2]}, sweep={"at_most": 2}))
+    assert hooks(unlimited, "tune-1") == hooks(unlimited, "t5-large")
 
 
 def test_the_output_of_a_run_repeats_the_entry_that_the_file_has(at_most_two: Graph) -> None:

@@ -57,7 +57,12 @@ def test_two_teams_mount_two_directories_of_each_store(graph: Graph) -> None:
         }
         assert lustre["csi"]["volumeHandle"] == f"scratch-id-{team}"
         assert efs["csi"]["volumeHandle"] == f"home-id::team-{team}-home-id"
-        assert s3["mountOptions"] == ["allow-other", f"prefix teams/{team}/"]
+        assert s3["mountOptions"] == [
+            "allow-other",
+            "dir-mode=0777",
+            "file-mode=0666",
+            f"prefix teams/{team}/",
+        ]
         assert s3["csi"]["volumeAttributes"]["authenticationSource"] == "pod"
         assert s3["csi"]["volumeHandle"].endswith(f"-{team}")
 

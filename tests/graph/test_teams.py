@@ -195,6 +195,8 @@ def test_a_team_has_the_stores_of_its_entry_and_its_share(with_teams: Graph) -> 
     assert counted == {
         "count/trainjobs.trainer.kubeflow.org": "100",
         "pods": "500",
+        "count/configmaps": "1050",
+        "count/trainingruntimes.trainer.kubeflow.org": "150",
     }
 
 

@@ -16,6 +16,7 @@ from pulumi.output import UNKNOWN
 
 from package.outer import HOME, LINK
 from package.schema import ENVIRONMENT, schema
+from stacks.caller import AS_CALLER
 from tests.support.package import inside, made, tops
 from tests.support.recording import CHECKOUT, deploy, stack_values
 from tests.support.stackfile import ENVIRONMENT as SETTINGS
@@ -112,6 +113,24 @@ def test_the_account_follows_from_the_settings_of_the_stack(tmp_path: Path) -> N
     graph, _ = made(ENVIRONMENT, DEV, tmp_path, config=config)
     assert graph["pulumi:providers:aws aws"].inputs["allowedAccountIds"] == '["111122223333"]'
     assert "aws:region: must be set" in refused(tmp_path, DEV, config={"shop:size": "big"})
+
+
+def test_only_a_preview_that_is_asked_to_takes_no_role(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {
+        "aws:region": "ap-northeast-2",
+        "aws:assumeRoles": '[{"roleArn": "arn:aws:iam::123456789012:role/deployer"}]',
+    }
+
+    def has_role(*, preview: bool) -> bool:
+        graph, _ = made(ENVIRONMENT, DEV, tmp_path, config=config, preview=preview)
+        return "role/deployer" in graph.golden()
+
+    assert has_role(preview=True)
+    monkeypatch.setenv(AS_CALLER, "true")
+    assert not has_role(preview=True)
+    assert has_role(preview=False)
 
 
 def test_a_whole_number_can_have_a_point(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pulumi.errors import InputPropertiesError
 from pulumi.output import UNKNOWN
 
 from package.schema import ENVIRONMENT, TEAM, TRAINING_JOB
+from stacks.caller import AS_CALLER
 from tests.support.package import inside, made, tops
 from tests.support.recording import stack_values
 from tests.support.stackfile import TEAM as SETTINGS
@@ -104,6 +105,22 @@ def test_the_contract_of_a_listed_team_makes_no_namespace(tmp_path: Path) -> Non
 def test_the_access_need_not_be_known_in_a_preview(tmp_path: Path) -> None:
     graph, _ = made(TEAM, {**BY_MAP, "access": UNKNOWN}, tmp_path, name="vision", preview=True)
     assert graph.one("TrainJob", "vision-vit-base").inputs["spec"]
+
+
+def test_only_a_preview_that_is_asked_to_takes_no_role(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = "arn:aws:iam::111122223333:role/vision"
+    config = {"aws:region": "ap-northeast-2", "aws:assumeRoles": json.dumps([{"roleArn": role}])}
+
+    def has_role(*, preview: bool) -> bool:
+        made_here = made(TEAM, BY_MAP, tmp_path, name="vision", config=config, preview=preview)
+        return role in made_here[0].golden()
+
+    assert has_role(preview=True)
+    monkeypatch.setenv(AS_CALLER, "true")
+    assert not has_role(preview=True)
+    assert has_role(preview=False)
 
 
 def test_the_environment_hands_over_what_a_team_takes(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from policy_pack.configured import (
     main,
     read_config,
 )
-from policy_pack.rules import RULES
+from policy_pack.policies import RULES
 from tests.support.grammar import begins_with_a_verb
 from tests.support.recording import CHECKOUT
 

@@ -11,9 +11,9 @@ import pytest
 
 from rehearsal import paths, processes, world
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 
 PARTS = ("tests.development.fake_account", "tests.development.fake_fleet")
-needs_namespaces = pytest.mark.skipif(world.obstacle() is not None, reason=world.obstacle() or "")
 
 
 @pytest.fixture
@@ -45,12 +45,12 @@ def _inside(command: str) -> str:
     ).stdout
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_the_account_answers_outside_at_the_address_it_is_known_by(started: paths.World):
     assert world.ask("GET", "health") == {"ok": True}
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_the_world_has_a_bridge_that_the_machine_does_not_see(started: paths.World):
     assert paths.BRIDGE in _inside("ip -brief address show br0")
     assert (
@@ -59,14 +59,14 @@ def test_the_world_has_a_bridge_that_the_machine_does_not_see(started: paths.Wor
     )
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_a_world_that_runs_is_used_again(started: paths.World):
     before = [process.pid for process in world.list_processes()]
     assert world.start(parts=PARTS) == started
     assert [process.pid for process in world.list_processes()] == before
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_stop_leaves_no_process_and_nothing_but_logs(started: paths.World, state: Path):
     pids = [process.pid for process in world.list_processes()]
     world.stop()
@@ -74,7 +74,7 @@ def test_stop_leaves_no_process_and_nothing_but_logs(started: paths.World, state
     assert os.listdir(state) == ["logs"]
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_a_world_whose_keeper_was_killed_dies_and_a_new_one_can_start(started: paths.World):
     pids = [process.pid for process in world.list_processes()]
     os.kill(_pid("rehearsal.world"), signal.SIGKILL)
@@ -83,7 +83,7 @@ def test_a_world_whose_keeper_was_killed_dies_and_a_new_one_can_start(started: p
     assert world.ask("GET", "health") == {"ok": True}
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_a_process_that_lost_all_its_parents_ends_with_the_world(started: paths.World):
     _inside("setsid sleep 4711 >/dev/null 2>&1 &")
     assert until(lambda: any(process.name == "sleep" for process in world.list_processes()))
@@ -92,7 +92,7 @@ def test_a_process_that_lost_all_its_parents_ends_with_the_world(started: paths.
     assert until(lambda: processes.started(orphan) is None)
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_a_fleet_that_ended_is_started_again_and_that_is_said(started: paths.World):
     assert until(lambda: any(p.name.endswith("fake_fleet") for p in world.list_processes()))
     before = _pid("fake_fleet")
@@ -106,7 +106,7 @@ def test_a_fleet_that_ended_is_started_again_and_that_is_said(started: paths.Wor
     assert not world.lost()
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_an_account_that_ended_is_not_started_again_because_it_would_know_nothing(
     started: paths.World,
 ):
@@ -119,14 +119,14 @@ def test_an_account_that_ended_is_not_started_again_because_it_would_know_nothin
     assert not world.lost()
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_nothing_of_the_callers_aws_identity_enters(state: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("AWS_PROFILE", "production")
     world.start(parts=PARTS)
     assert b"production" not in Path(f"/proc/{_pid('fake_account')}/environ").read_bytes()
 
 
-@needs_namespaces
+@NEEDS_A_WORLD
 def test_an_account_that_cannot_start_is_said_at_once_with_its_log(state: Path):
     with pytest.raises(world.WorldError, match=r"account.log .* in .*/logs"):
         world.start(parts=("tests.rehearsal.no_such_module",))

@@ -1,4 +1,4 @@
-"""A preview as the caller assumes no role of the stack file; an update always does."""
+"""A preview as the caller takes no role and no profile of the stack file; an update always does."""
 
 from __future__ import annotations
 
@@ -61,6 +61,27 @@ def test_only_a_preview_that_is_asked_to_takes_no_role(
     assert roles(preview=False)
 
 
+@pytest.mark.parametrize("stack", ["dev", "team-vision"])
+def test_only_a_preview_that_is_asked_to_takes_no_profile(
+    stack: str, contract: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A runner of CI has the keys of its role, and no profile: AWS knows none of that name there."""
+    deployed = {REFERENCE: {"contract": contract}}
+
+    def has_profile(*, preview: bool) -> bool:
+        def edit(values: dict[str, Any]) -> None:
+            values["aws:profile"] = "research-admin"
+
+        return (
+            "research-admin" in deploy(stack, edit, references=deployed, preview=preview).golden()
+        )
+
+    assert has_profile(preview=True)
+    monkeypatch.setenv(AS_CALLER, "true")
+    assert not has_profile(preview=True)
+    assert has_profile(preview=False)
+
+
 @pytest.mark.parametrize("asked", [True, False])
 def test_the_cluster_is_asked_as_the_caller_too(
     asked: bool, monkeypatch: pytest.MonkeyPatch
@@ -76,4 +97,5 @@ def test_the_cluster_is_asked_as_the_caller_too(
     if asked:
         monkeypatch.setenv(AS_CALLER, "true")
     shown_to_caller(KUBECONFIG, "trainjob", None)
-    assert (DEPLOYER in seen[0]) is not asked and "--profile" in seen[0]
+    assert (DEPLOYER in seen[0]) is not asked
+    assert ("--profile" in seen[0]) is not asked and "get-token" in seen[0]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from stacks.team import NOT_ALLOWED, NOT_THERE, _named, unread
 from tests.support.stackfile import team_plan
 from trainyard.plans.access import AssumedRole
+from trainyard.plans.jobs import SweepPlan
 
 
 def test_a_job_comes_after_the_jobs_of_its_own_team() -> None:
@@ -18,6 +19,14 @@ def test_a_job_comes_after_the_jobs_of_its_own_team() -> None:
         "vision-train": ("vision-prepare",),
     }
     assert _named(chain, "") == chain
+
+
+def test_a_run_of_a_sweep_waits_for_the_runs_of_its_own_team() -> None:
+    [job] = team_plan().jobs.values()
+    place = SweepPlan(entry="tune", at_most=1, earlier=("tune-1",), others=("tune-1", "tune-3"))
+    [run] = _named({"tune-2": replace(job, sweep=place)}, "vision-").values()
+    assert run.sweep and run.sweep.earlier == ("vision-tune-1",)
+    assert run.sweep.others == ("vision-tune-1", "vision-tune-3")
 
 
 def test_a_contract_that_the_deployer_cannot_read_has_the_commands_that_mend_it() -> None:

@@ -88,11 +88,12 @@ def kueue_server(
     release: str = "2.1.0",
     *edits: Edit,
     graph: Graph | None = None,
+    first: Callable[[TrainerServer], object] = lambda trainer: None,
     before: Callable[[Api], object] = lambda api: None,
 ) -> Iterator[KueueServer]:
     """A server with a release of the Trainer and its Kueue; skips the test where the toolchain has
-    not built Kueue. `edits`: of the environment. `graph`: another environment's. `before`: what
-    queues need to be active."""
+    not built Kueue. `edits`: of the environment. `graph`: another environment's. `first`: what is there
+    before queues are turned on. `before`: what queues need to be active."""
     program = PROGRAM[release]
     if not (paths.BIN / program).exists():
         pytest.skip(
@@ -106,11 +107,13 @@ def kueue_server(
         trainer.create(
             json.loads(json.dumps(graph["ClusterTrainingRuntime torch-distributed"].inputs))
         )
-        _install(trainer, stack, graph)
+        first(trainer)
         made = KueueServer(trainer=trainer, objects=team_objects(graph))
         for each in made.objects.values():
             if each["kind"] != "ResourceQuota":  # one that is older than its kinds refuses them
                 trainer.api.apply(each, manager="tests")
+        # Policies need no node, and are there before Kueue runs.
+        _install(trainer, stack, graph)
         for each in _queues(graph):
             assert until(lambda each=each: _applied(trainer.api, each)), each
         before(trainer.api)

@@ -1,7 +1,8 @@
-"""Metrics for tests: a plan with every controller, and what exporters serve."""
+"""Metrics for tests: a plan with every controller, what exporters serve, and what queries name."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,18 @@ from trainyard.parts.parts import METRICS
 
 RECORDED = Path(__file__).parent / "exposition"
 """Files of Prometheus's text format, each with its source."""
+_WORDS = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*_[a-zA-Z0-9_]*")
+_FUNCTIONS = {
+    *(
+        "group_left",
+        "histogram_quantile",
+        "label_values",
+        "max_over_time",
+        "predict_linear",
+        "sum_over_time",
+    )
+}
+_LABELS = {"sick_node", "sick_pool", "cluster_queue", "job_namespace", "resource_type", "__name__"}
 
 
 def metrics_plan() -> MetricsPlan:
@@ -24,3 +37,12 @@ def metrics_plan() -> MetricsPlan:
     assert made and made.budget
     budget = DayBudget(dollars=made.budget.dollars, prices=(("h100", "70.5"),))
     return replace(made, ends=(("h100", 7200),), budget=budget)
+
+
+def names_in(promql: str) -> set[str]:
+    """The metrics that a query names, also by a pattern of names."""
+    for two in re.findall(r"(\w+)\((\w+)\|(\w+)\)(\w+)", promql):
+        promql += f" {two[0]}{two[1]}{two[3]} {two[0]}{two[2]}{two[3]}"
+        promql = promql.replace(f"{two[0]}({two[1]}|{two[2]}){two[3]}", "")
+    bare = re.sub(r'"[^"]*"', '""', promql)
+    return {*_WORDS.findall(bare)} - _FUNCTIONS - _LABELS

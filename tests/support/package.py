@@ -9,7 +9,8 @@ from typing import Any
 
 from package.outer import LINK
 from package.provider import Components
-from tests.support.recording import Graph, record
+from tests.support.recording import Graph, Node, record
+from trainyard.replacing.deployed import Deployed
 
 NAMED = "platform"
 """Name of the component in the program."""
@@ -48,6 +49,23 @@ def inside(graph: Graph, kind: str, name: str = NAMED) -> list[dict[str, Any]]:
         if each.get("parent") == outer:
             del each["parent"]
     return json.loads(json.dumps(found).replace(f'"./{LINK}/', '"./'))
+
+
+def left(*graphs: Graph) -> Deployed:
+    """State of a program after an `up` that made these components. Each type has those of its parents before it,
+    as in a URN."""
+
+    def types(graph: Graph, node: Node) -> str:
+        above = graph.nodes.get(node.options.parent)
+        return f"{types(graph, above)}${node.kind}" if above else node.kind
+
+    return Deployed(
+        resources={
+            (types(graph, node), node.name): node.inputs | graph.registered.get(urn, {})
+            for graph in graphs
+            for urn, node in graph.nodes.items()
+        }
+    )
 
 
 def tops(graph: Graph) -> list[str]:

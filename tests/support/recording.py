@@ -351,7 +351,10 @@ class NoLookups(pulumi.runtime.Mocks):
     def call(self, args: Any) -> Any:
         if args.token == OF_A_STACK:
             held = {
-                f"urn:pulumi:dev::trainyard::{kind}::{name}": {"type": kind, "outputs": outputs}
+                f"urn:pulumi:dev::trainyard::{kind}::{name}": {
+                    "type": kind.rpartition("$")[2],
+                    "outputs": outputs,
+                }
                 for (kind, name), outputs in self.deployed.resources.items()
             }
             return {"outputs": held | (CLUSTER if held else {})}

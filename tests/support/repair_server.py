@@ -38,6 +38,9 @@ class Server:
         self.ages: dict[str, float] = {}
         """Of the last line of a log, in seconds."""
         self.asked: list[str] = []
+        self.lines: dict[str, list[tuple[float, str]]] = {}
+        """Pod → the newest lines of its log, each with the seconds since it was written. One without an end of the line
+        goes on in the next."""
         self.deaf = False
         self.slow: dict[str, Callable[[], object]] = {}
         """Node that gives no log → what passes meanwhile."""
@@ -70,8 +73,19 @@ class Server:
         if waits := self.slow.get(self.pods[pod]["spec"]["nodeName"]):
             waits()
             return otherwise
-        since = int(urllib.parse.parse_qs(at.query)["sinceSeconds"][0])
+        asked = urllib.parse.parse_qs(at.query)
+        if "timestamps" in asked:
+            return self._tail(pod, int(asked["tailLines"][0]))
+        since = int(asked["sinceSeconds"][0])
         return self.logs.get(pod, "") if self.ages.get(pod, 0) < since else ""
+
+    def _tail(self, pod: str, count: int) -> str:
+        """The last lines with one time for each line of the container, as a kubelet prints them."""
+        said = ""
+        for ago, line in self.lines.get(pod, [])[-count:]:
+            at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - ago))
+            said += line if said and not said.endswith("\n") else f"{at}.123456789Z {line}"
+        return said
 
     def sicken(self, node: str, reason: str, kind: str = "AcceleratedHardwareReady") -> None:
         condition = {"type": kind, "status": "False", "reason": reason, "message": "it broke"}

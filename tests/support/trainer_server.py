@@ -35,6 +35,8 @@ CONTROLLERS = {"2.1.0": ("trainer", "jobset"), "2.3.0": ("trainer-2.3", "jobset-
 """Trainer release → programs of the toolchain: the Trainer's controller, JobSet's."""
 WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 NOT_HEARD_OF = "must be created before the TrainJob is created"
+NOT_SERVED = "404 page not found"
+"""The API server says so of a group whose CRD it does not serve yet."""
 _IMAGES = {"trainer": "trainer-controller-manager", "jobset": "jobset"}
 
 
@@ -109,13 +111,14 @@ class TrainerServer:
 
     def create(self, obj: Object) -> Object:
         """Object that is stored after a plain create, as the SDK and Kueue do it. The Trainer's
-        webhook may not have heard of a runtime that was made a moment ago, and is asked again."""
+        webhook may not have heard of a runtime that was made a moment ago, nor the API server serve a CRD: both are
+        asked again."""
 
         def stored() -> Object | None:
             try:
                 return self.api.request("POST", self.api.path(obj, collection=True), obj)
             except ApiError as error:
-                if NOT_HEARD_OF in str(error):
+                if NOT_HEARD_OF in str(error) or NOT_SERVED in str(error):
                     return None
                 raise
 

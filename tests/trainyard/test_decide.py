@@ -29,6 +29,7 @@ from tests.support.stackfile import (
 from trainyard.catalog import versions
 from trainyard.catalog.aws.instances import GPU_TYPES, InstanceType
 from trainyard.decide import plan_stack
+from trainyard.derive.output import VARIABLE as UNBUFFERED
 from trainyard.derive.pools import efa_interfaces
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf
 from trainyard.plan import EnvironmentPlan
@@ -262,6 +263,7 @@ def test_checkpoints_are_found_in_one_place_whatever_store_and_directory_they_li
         {"name": "A", "value": "1"},
         {"name": "CHECKPOINT_DIR", "value": "/checkpoints"},
         {"name": VARIABLE, "value": conf()},
+        {"name": UNBUFFERED, "value": "1"},
     ]
     mounts = job.spec["podTemplateOverrides"][0]["spec"]["containers"][0]["volumeMounts"]
     assert mounts[1:] == [{"name": "home", "mountPath": "/checkpoints", "subPath": "t5/large"}]
@@ -276,7 +278,7 @@ def test_a_store_that_a_job_mounts_anyway_is_not_mounted_again_for_checkpoints()
     assert [v["name"] for v in pod["volumes"]] == ["dshm", "scratch"]
     assert [m["mountPath"] for m in pod["containers"][0]["volumeMounts"]] == ["/dev/shm", "/mnt"]
     env = {each["name"]: each["value"] for each in job.spec["trainer"]["env"]}
-    assert env == {"CHECKPOINT_DIR": "/mnt/t5-large", VARIABLE: conf()}
+    assert env == {"CHECKPOINT_DIR": "/mnt/t5-large", VARIABLE: conf(), UNBUFFERED: "1"}
 
 
 def test_a_script_stops_at_its_first_failure_and_a_command_runs_as_it_is() -> None:

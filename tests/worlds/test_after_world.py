@@ -8,15 +8,12 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from rehearsal import processes, world
+from rehearsal import processes
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import VICTIMS, Harness, Object, rehearsing, with_l4
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 
 MINUTES = 10
 ENDS = {"prepare": "Complete", "train": "Succeeded", "evaluate": "Complete", "export": "Complete"}

@@ -10,18 +10,14 @@ import pygal
 import pytest
 import yaml
 
-from rehearsal import world
 from tests.support.recording import CHECKOUT
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
 from tests.worlds.prometheus import asked, values
 from trainyard.objects.metrics.metrics import INTERVAL_SECONDS
 from trainyard.objects.metrics.queries import QUERIES, query
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 
 UNDISTURBED_MINUTES = 15
 PICTURES = CHECKOUT / "docs" / "pictures"

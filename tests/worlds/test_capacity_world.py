@@ -14,18 +14,14 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import world
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan
 from trainyard.settings.reading.reader import read
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.apart,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.apart, NEEDS_A_WORLD]
 
 JOB = {
     "runtime": "torch-distributed",

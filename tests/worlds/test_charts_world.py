@@ -12,19 +12,15 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import world
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import VICTIMS, Harness, Object, rehearsing, rehearsing_teams, with_l4
 from trainyard.catalog.job_kinds import resource_of
 from trainyard.objects.jobs.pod_template import GPU, POOL, TOLERATIONS
 from trainyard.objects.jobs.trainer import changed_pods
 from trainyard.objects.queues.queues import Urgency, job_labels
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 
 STACK, NAMESPACE = "charts", "team-vision"
 OLDER, NEWER = ("1.14.1", "2.1.0"), ("1.15.2", "2.3.0")

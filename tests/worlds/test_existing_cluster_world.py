@@ -11,18 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import world
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing
 from tests.worlds.test_existing_network_world import ABSENT, REGION, ZONES, make_vpc
 from tests.worlds.test_existing_stores_world import IMAGE, aws
 from trainyard.catalog.versions import KUBERNETES
 from trainyard.objects.iam.policies import trust
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 STACK, FILE = "guest", "Pulumi.guest.yaml"
 NAME, NODES = "research", "cpu"
 ADD_ONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")

@@ -9,14 +9,10 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from rehearsal import world
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 STACK, FILE = "existing", "Pulumi.existing.yaml"
 REGION, ZONES = "us-east-2", ("us-east-2a", "us-east-2b")
 ABSENT = {

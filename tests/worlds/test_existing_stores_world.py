@@ -9,15 +9,11 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from rehearsal import world
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing
 from tests.worlds.test_existing_network_world import ABSENT, REGION, ZONES, ec2, make_vpc
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 STACK, FILE = "stores", "Pulumi.stores.yaml"
 STORES = ("scratch", "home")
 LOOK = "; ".join(f"echo existing > /{store}/mine; cat /{store}/mine" for store in STORES)

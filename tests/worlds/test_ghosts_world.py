@@ -11,19 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import world
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.census import counted
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
 from trainyard.decide import plan_stack
 from trainyard.reports.policy import policies
 from trainyard.settings.reading.reader import read_file
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.apart,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.apart, NEEDS_A_WORLD]
 
 STACK, TEAM = "ghosts", "nlp"
 SLOW = "trap 'sleep 3; exit 143' TERM; sleep 900 & wait"

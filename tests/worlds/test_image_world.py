@@ -9,14 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rehearsal import world
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, rehearsing, with_l4
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 
 EMPTY = with_l4(registries={"train": {"data": "delete"}})
 JOB = {

@@ -9,14 +9,10 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from rehearsal import world
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 STACK, REGION = "isolated", "us-east-2"
 MIRROR = f"123456789012.dkr.ecr.{REGION}.amazonaws.com/mirror"
 JOB = {

@@ -13,20 +13,16 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import world
 from tests.controllers.test_sdk import SDK, V1, submitted
 from tests.support.patience import until
 from tests.support.recording import CHECKOUT
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing
 from trainyard.catalog import versions
 from trainyard.decide import plan_stack
 from trainyard.settings.reading.reader import read
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.apart,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.apart, NEEDS_A_WORLD]
 
 JOB = "qwen3-30b-fullft"
 KEYS = {"HUGGING_FACE_HUB_TOKEN": "hf-token", "LANGFUSE_SECRET_KEY": "langfuse-secrets"}

@@ -12,17 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import world
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, rehearsing, with_l4
 from trainyard.objects.iam.boundary import boundary
 from trainyard.objects.iam.encryption import key_policy
 from trainyard.parts.parts import SERVICES
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 STACK, FILE, REGION = "sealed", "Pulumi.sealed.yaml", "us-east-2"
 DEVELOPER = "arn:aws:iam::123456789012:user/developer"
 UNKNOWN = f"arn:aws:kms:{REGION}:123456789012:key/0a1b2c3d-0000-4000-8000-000000000000"

@@ -13,18 +13,14 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from rehearsal import world
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds import late_gangs
 from tests.worlds.harness import rehearsing, with_l4
 from tests.worlds.late_gangs import GANGS, SPEED, Gangs
 from trainyard.catalog.limits import INIT_TRIES, NODES_SECONDS
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.apart,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.apart, NEEDS_A_WORLD]
 
 LATE = 40
 """The half hour of the issue is 30 s long."""

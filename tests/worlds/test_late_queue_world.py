@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from components.cluster.program import SETTINGS
-from rehearsal import world
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds import late_gangs
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
 from tests.worlds.late_gangs import GANGS, SPEED, Gangs
@@ -27,11 +27,7 @@ from trainyard.objects.queues.queues import CONTROLLER, NAMESPACE
 from trainyard.reports.policy import policies
 from trainyard.settings.reading.reader import read_file
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.apart,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.apart, NEEDS_A_WORLD]
 
 STACK, TEAM = "late", "vision"
 QUEUE, AGAIN = 25, 2

@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import processes, world
+from rehearsal import processes
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import VICTIMS, Harness, Object, rehearsing, with_l4
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 
 BUCKET, REGION = "trainyard-world-sets", "us-east-2"
 FILES = {"a.bin": b"a" * 70_000, "deep/b.bin": b"b" * 5, "empty": b""}

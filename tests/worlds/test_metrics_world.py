@@ -12,19 +12,16 @@ from urllib.parse import quote
 import pytest
 import yaml
 
-from rehearsal import processes, world
+from rehearsal import processes
 from tests.support.grafana import panels
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
 from tests.worlds.prometheus import asked, values
 from trainyard.objects.metrics import grafana
 from trainyard.objects.metrics.metrics import APP, NAMESPACE
 from trainyard.plans.push_gateway import PORT as PUSH_PORT
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 
 CONTROLLERS = (
     *("karpenter", "trainer", "jobset", "training-operator", "kueue"),

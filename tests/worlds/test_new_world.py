@@ -22,12 +22,9 @@ from development.pulumi_templates import FOLDER as TEMPLATES
 from development.wheel import build_wheel
 from rehearsal import paths, world
 from rehearsal.aws.identity import ACCOUNT
+from tests.support.worlds import NEEDS_A_WORLD
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.apart,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.apart, NEEDS_A_WORLD]
 REGION = "us-east-1"
 MINUTES = 10
 """How long one command may take."""

@@ -16,15 +16,12 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import paths, world
+from rehearsal import paths
 from rehearsal.tests.foreign.foreign_world import World
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import with_l4
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 CONFIG = with_l4(storage={"home": {"efs": {}, "data": "delete"}})
 REGION = CONFIG["aws:region"]
 SETTINGS: dict[str, Any] = CONFIG["trainyard:environment"]

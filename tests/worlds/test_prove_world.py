@@ -10,16 +10,12 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from rehearsal import world
 from rehearsal.aws.identity import ACCOUNT
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing
 from trainyard.catalog.versions import TRAINYARD
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.apart,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.apart, NEEDS_A_WORLD]
 ADDRESS = "203.0.113.7"
 STACK: Object = {
     "aws:region": "us-east-1",

@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from components.cluster.program import SETTINGS
-from rehearsal import processes, world
+from rehearsal import processes
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.versions import TRAINER_RELEASES
@@ -24,11 +25,7 @@ from trainyard.objects.programs.gangs import APP as GANGS
 from trainyard.objects.queues.queues import job_labels
 from trainyard.operations.reach.snapshot import condition_of
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 
 ROLE = "arn:aws:iam::123456789012:role"
 NODES, GPUS = 4, 4
@@ -180,10 +177,11 @@ def half_a_gang() -> Object:
             "labels": job_labels("vision", "normal"),
         },
         "spec": {
+            "runPolicy": {"cleanPodPolicy": "Running"},
             "pytorchReplicaSpecs": {
                 role: {"replicas": 1, "restartPolicy": "Never", "template": {"spec": spec}}
                 for role, spec in (("Master", pod), ("Worker", nowhere))
-            }
+            },
         },
     }
 

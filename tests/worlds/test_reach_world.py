@@ -12,15 +12,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from rehearsal import world
 from tests.support.recording import CHECKOUT
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, rehearsing
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.apart,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.apart, NEEDS_A_WORLD]
 [README] = re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
 PUBLIC = "public_access_cidrs: [203.0.113.7/32]"
 

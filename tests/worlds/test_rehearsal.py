@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal import world
 from rehearsal.aws.identity import ACCOUNT
 from rehearsal.aws.images import NEWEST_RELEASE
 from tests.support import account_log
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import VICTIMS, Harness, rehearsing
 from trainyard.catalog.versions import KUBERNETES
 from trainyard.decide import plan_stack
@@ -26,11 +26,7 @@ from trainyard.objects.iam.policies import document
 from trainyard.reports.policy import policies
 from trainyard.settings.reading.reader import read_file
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.apart,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.apart, NEEDS_A_WORLD]
 SPREAD = "-l jobset.sigs.k8s.io/jobset-name=t5-large --namespace training"
 LONG = '        run: 2\n        env: {TRAINYARD_STEPS: "10000"}\n'
 """Another run, of 42 minutes: a refresh and a preview do not outlast it."""

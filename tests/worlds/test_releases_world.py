@@ -11,17 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import world
 from tests.support.patience import until
 from tests.support.recording import CHECKOUT
 from tests.support.releases import OLDER, Release, lost_by, told, unpack
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, rehearsing
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 STACK, JOB = "dev", "t5-large"
 GANG = f"pods --namespace training --selector jobset.sigs.k8s.io/jobset-name={JOB}"
 END = "/dev/shm/end"

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import world
 from rehearsal.kubelet.container import LONGEST_BACK_OFF
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.fault_rows import FAULTS, RETIREMENT, SPOT, Fault
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
 from trainyard.catalog.aws.latencies import LATENCIES, TYPICAL
@@ -29,11 +29,7 @@ from trainyard.catalog.limits import GANG, NO_CAPACITY_SECONDS
 from trainyard.catalog.repair import PATIENCE_SECONDS
 from trainyard.objects.programs.repair import APP, NOTE
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 
 SPEED = 60
 """The world's: AWS's durations are divided by it, but for EC2's status checks."""

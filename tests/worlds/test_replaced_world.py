@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import processes, world
+from rehearsal import processes
 from tests.support.force_new import (
     CHANGES,
     FILE,
@@ -24,15 +24,12 @@ from tests.support.force_new import (
     make,
     write,
 )
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import VICTIMS, Harness, rehearsing
 from tests.worlds.soak import made_twice
 from trainyard.objects.iam.policies import document
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 PATIENCE_SECONDS = 300
 """For one `up`."""
 

@@ -12,16 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import world
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import VICTIMS, Harness, Object, rehearsing, with_l4
 from tests.worlds.soak import made_twice, unrepaired
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 STACK, FILE = "restored", "Pulumi.restored.yaml"
 KILLED = ("engine", "aws plugin", "eks plugin", "kubernetes plugin")
 

@@ -14,17 +14,13 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import world
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
 from trainyard.objects.programs.history import APP
 from trainyard.plans.jobs import INTERVAL
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 
 JOB: Object = {
     "runtime": "torch-distributed",

@@ -13,18 +13,15 @@ from datetime import datetime, timedelta
 import pytest
 import yaml
 
-from rehearsal import processes, world
+from rehearsal import processes
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
 from trainyard.decide import plan_stack
 from trainyard.reports.policy import policies
 from trainyard.settings.reading.reader import read_file
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 
 ENVIRONMENT, TEAM, NODES, AT_ONCE, MINUTES = "work", "vision", 2, 2, 15
 TIMED = "audio"

@@ -13,18 +13,15 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import processes, world
+from rehearsal import processes
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
 from trainyard.decide import plan_stack
 from trainyard.objects.iam.secrets import FOLDER, ManagedSecret, secret_files
 from trainyard.reports.policy import policies
 from trainyard.settings.reading.reader import read_file
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 
 TEAMS, REGION = ("vision", "nlp"), "us-east-2"
 PLANTED = {

@@ -25,16 +25,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rehearsal import world
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.census import Census, counted
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 
 STACK = "turns"
 KINDS: dict[str, Object] = {"t": {"runtime": "once"}, "p": {"pytorch_job": {}}}

@@ -11,15 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rehearsal import world
 from tests.support import etcd_server
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 PREPARE, TRAIN, GROWS, MPI, DEEP, ETCD = ("prepare", "train", "grows", "ranks", "deep", "etcd")
 MODEL = {"parameters_billion": 8, "nodes": 2}
 AGING: Object = {
@@ -76,7 +72,7 @@ def _stack() -> Object:
     ranks |= {"gpus_per_node": 4, "processes_per_node": 2}
     del ranks["storage"]
     deep = {**ranks, "runtime": "deepspeed-distributed", "script": DEEPSPEED}
-    deep |= {"storage": {"scratch": {"path": "/scratch"}}}
+    deep |= {"storage": {"scratch": {"path": "/scratch"}}, "image": DEEPSPEED_IMAGE}
     stack = with_l4(
         max_nodes=5,
         storage={
@@ -112,6 +108,7 @@ def _stack() -> Object:
 
 
 RANKS = "mpirun bash -c 'echo rank $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE on $(hostname)'"
+DEEPSPEED_IMAGE = "ghcr.io/kubeflow/trainer/deepspeed-runtime:v2.1.0"
 DEEPSPEED = """\
 echo 'import os; os.write(1, b"trains " + os.environb[b"OMPI_COMM_WORLD_RANK"] + bytes([10]))' > /scratch/x.py
 deepspeed --launcher openmpi --hostfile /etc/mpi/hostfile /scratch/x.py

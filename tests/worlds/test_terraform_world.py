@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from rehearsal import world
 from rehearsal.aws.identity import ACCOUNT
 from rehearsal.tests.foreign.foreign_world import ALONE, PROVIDERS, World, missing_of_terraform
 from tests.graph.test_recorded_stacks import EVERYTHING, changes_of, graph_of, plan_of
 from tests.support import account_log
 from tests.support.terraform import CLUSTER, Translation
+from tests.support.worlds import NEEDS_A_WORLD
 from trainyard.objects.iam.encryption import key_policy
 from trainyard.reports.policy import policies
 
@@ -52,7 +52,7 @@ OF_THE_TEST = {
 pytestmark = [
     pytest.mark.world,
     pytest.mark.apart,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+    NEEDS_A_WORLD,
     pytest.mark.skipif(missing_of_terraform() != "", reason=missing_of_terraform()),
 ]
 

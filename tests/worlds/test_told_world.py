@@ -11,16 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import processes, world
+from rehearsal import processes
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
 from trainyard.objects.metrics.metrics import APP as LABEL
 from trainyard.objects.programs.told import APP
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 
 PATIENCE = 300
 SQS = 'aws sqs --endpoint-url "$AWS_ENDPOINT_URL"'

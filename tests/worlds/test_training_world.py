@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rehearsal import processes, world
+from rehearsal import processes
 from tests.support.patience import until
 from tests.support.recording import CHECKOUT, stack_values
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.workloads_train.runs import FAULTS, RANKS, ROUNDING, WORKLOADS, Run, final, resumed
 from tests.worlds.harness import Harness, Object, rehearsing
 from trainyard.objects.jobs.pod_template import TOLERATIONS
@@ -25,7 +26,7 @@ from trainyard.objects.programs.history import APP as HISTORY
 
 pytestmark = [
     pytest.mark.world,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+    NEEDS_A_WORLD,
     pytest.mark.skipif(
         importlib.util.find_spec("torch") is None,
         reason="real training needs torch: make train-real",

@@ -9,16 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal import world
 from tests.support.patience import until
+from tests.support.worlds import NEEDS_A_WORLD
 from tests.worlds.harness import Harness, rehearsing
 from trainyard.catalog import versions
 
-pytestmark = [
-    pytest.mark.world,
-    pytest.mark.soak,
-    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-]
+pytestmark = [pytest.mark.world, pytest.mark.soak, NEEDS_A_WORLD]
 
 BEFORE, AFTER = "1.34", ("1.35", "1.36")
 TOO_FAR = {"1.35": "1.36"}

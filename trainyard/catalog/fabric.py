@@ -88,6 +88,12 @@ def _has_efa(kind: InstanceType) -> bool:
     return kind.efa > 0
 
 
+def _has_efa_without_reads(kind: InstanceType) -> bool:
+    """True of EFA v1 without RDMA read: of ours g5. All of Nitro v4 and later can read, and p4d (EC2 user guide,
+    efa, supported instance types)."""
+    return _has_efa(kind) and kind.family == "g5"
+
+
 INTERFACES = ("eth0", "lo")
 """Network interfaces of a pod, as the VPC CNI names them. An EFA device is none."""
 
@@ -107,6 +113,12 @@ def _finds_an_interface(value: str) -> bool:
 
 def _is_an_interface(value: str) -> bool:
     return not value or bool({*INTERFACES} & {*re.split(r"[,: ]", value)})
+
+
+def _is_an_efa_device(value: str) -> bool:
+    """True where a list names an EFA device, as rdma-core does: rdmap113s0 by its place, efa_0 by its number
+    (linux-rdma/rdma-core, kernel-boot, rdma-persistent-naming)."""
+    return any(each.startswith(("rdmap", "efa")) for each in re.split(r"[,: ]", value))
 
 
 def _is_left_in(value: str) -> bool:
@@ -134,6 +146,8 @@ class Harm:
     """Values that are fine."""
     fits: Callable[[str], bool] | None = None
     """True for values that are fine, where no list can name them."""
+    fits_devices: Callable[[str], bool] | None = None
+    """True for values that are fine in a pod with EFA devices."""
     on: Callable[[InstanceType], bool] = field(default=_always)
     of_node: bool = False
     """The values that harm are right in a pod with the network of its node (hostNetwork)."""
@@ -217,9 +231,9 @@ HARMS: tuple[Harm, ...] = (
     ),
     Harm(
         variable="FI_EFA_USE_DEVICE_RDMA",
-        values=("1",),
-        on=lambda kind: not kind.gpudirect,
-        reason="not be 1 on nodes without GPUDirect RDMA{such}: libfabric 1.18 and later find it by themselves",
+        values=("1", "true", "yes", "on"),
+        on=_has_efa_without_reads,
+        reason="not be 1 on nodes whose EFA has no RDMA read{such}: libfabric aborts",
     ),
     Harm(
         variable="RDMAV_*",
@@ -246,8 +260,9 @@ HARMS: tuple[Harm, ...] = (
         variable="UCX_NET_DEVICES",
         but=("all",),
         fits=_is_an_interface,
-        reason="name an interface that pods have, which is eth0: UCX knows no EFA device, and mlx5 is of"
-        " InfiniBand",
+        fits_devices=_is_an_efa_device,  # by its transport SRD (openucx/ucx 1.19, src/uct/ib/efa)
+        reason="name an interface that pods have, which is eth0, or an EFA device of the pod, such as"
+        " rdmap113s0:1: mlx5 is of InfiniBand, and other interfaces are of the node",
         of_node=True,
     ),
 )
@@ -257,6 +272,7 @@ HARMS: tuple[Harm, ...] = (
 def harm(variable: str, value: str, kind: InstanceType, *, has_devices: bool = True) -> Harm | None:
     """The fault of this value of the variable on the type; None where it has none. `has_devices`:
     the pod has EFA devices, without which TCP is all there is."""
+    devices = has_devices and _has_efa(kind)
     for each in HARMS:
         name = each.variable
         meant = variable.startswith(name[:-1]) if name.endswith("*") else variable == name
@@ -265,8 +281,9 @@ def harm(variable: str, value: str, kind: InstanceType, *, has_devices: bool = T
             and (not each.values or value in each.values)
             and value not in each.but
             and not (each.fits and each.fits(value))
+            and not (devices and each.fits_devices and each.fits_devices(value))
             and each.on(kind)
-            and (has_devices or each.on is not _has_efa)
+            and (has_devices or each.on not in (_has_efa, _has_efa_without_reads))
         ):
             return each
     return None

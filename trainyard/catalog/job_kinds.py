@@ -217,3 +217,9 @@ def outcome(job: Mapping[str, Any]) -> str | None:
     """The condition with which a job ended: one of ENDED. None: the job has not ended."""
     types = (condition["type"] for condition in true_conditions(job))
     return next((name for name in types if name in ENDED), None)
+
+
+def is_suspended(job: Mapping[str, Any]) -> bool:
+    """True for a job that is to have no pods, such as one that waits in a queue."""
+    spec = job["spec"]
+    return bool(spec.get("suspend") or (spec.get("runPolicy") or {}).get("suspend"))

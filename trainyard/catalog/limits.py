@@ -47,9 +47,9 @@ COLLECTIVE_SECONDS = {"NCCL": 10 * MINUTE, "gloo": 30 * MINUTE}
 """Backend → how long a rank by default waits in a collective for the others. `init_process_group(timeout=…)`
 sets another limit."""
 
-BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = MINUTE, HOUR
-"""Between two attempts of a queued gang that did not get its nodes. There is no last attempt: Kueue would
-deactivate the job for good."""
+BACKOFF_SECONDS, PAID_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = MINUTE, 10 * MINUTE, HOUR
+"""Between the first two attempts of a queued gang without its nodes, and the longest: of pools with replicas or a
+reservation, which are paid for meanwhile, and of others. After a last attempt Kueue would deactivate the job."""
 
 CRASH_BACKOFF_SECONDS, LONGEST_CRASH_BACKOFF_SECONDS = 10, 5 * MINUTE
 """Pause of kubelet before it starts a container of the same pod again: the first one, doubled each time up
@@ -72,6 +72,8 @@ POOL_MINUTES, POOL_DELETE_MINUTES = 15, 30
 (unless EC2 refused it a permission: 30). Deleting a NodePool ends with its last node: a quarter of an hour of a p5."""
 EMPTY_NODE_MINUTES = 15
 """For which a node without pods stays: longer than a gang takes to assemble or to restart."""
+ADD_ON_UPDATE_MINUTES, NODE_UPDATE_MINUTES = 90, 15
+"""For an add-on, whose pods move node by node, 40 for 100 nodes (aws/containers-roadmap#2650); for a system node."""
 LINK_MINUTES = 30
 """For one link of a Lustre file system to S3: FSx took longer than the provider's own limit (aws-samples
 amazon-eks-machine-learning…#112)."""

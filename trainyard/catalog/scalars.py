@@ -145,8 +145,9 @@ def _zone(text: str | None) -> tzinfo | None:
 
 
 def is_text(text: str) -> bool:
-    """True where every reader takes a scalar without quotes as the text that it is."""
-    if text in _OLD_BOOLEANS or not isinstance(engine_value(text), str):
+    """True where every reader takes a scalar without quotes as the text that it is. PyYAML itself writes :0 without
+    quotes into [] and {}, and does not read it there."""
+    if text.startswith(":") or text in _OLD_BOOLEANS or not isinstance(engine_value(text), str):
         return False
     return _RESOLVER.resolve(yaml.ScalarNode, text, (True, False)) == STRING
 

@@ -175,8 +175,8 @@ of 2026-09-30 and 2026-10-03; those of AMI_RELEASE itself were not found and are
 check --live` reads them in the account.
 """
 DEFAULT_KUBERNETES = "1.35"
-"""Release that examples and corrections propose: the newest one in KNOWN_GOOD whose kernel every
-kind of store has."""
+"""Release that examples and corrections propose: one in KNOWN_GOOD whose kernel has the client of every kind
+of store. 1.36 has it, too, by FSx's table; no public record of a mount on its kernel was found (2026-11)."""
 LATER_KUBERNETES: dict[str, str] = {
     "1.37": (
         "the builds of its add-ons, the patch release in its AMIs and the dates of its support"

@@ -8,6 +8,8 @@ from typing import Any
 
 WORKLOADS = "workloads.kueue.x-k8s.io"
 """Workloads, as kubectl calls them."""
+FINISHED = "Finished"
+"""Condition of the Workload of a job that has ended."""
 
 
 def job_of(workload: Mapping[str, Any]) -> tuple[str, str, str]:

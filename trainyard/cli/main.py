@@ -9,6 +9,7 @@ import argparse
 import atexit
 import gc
 import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -26,6 +27,10 @@ WRONG = 2
 """Exit code where somebody must type something else."""
 DEFAULT = "dev"
 """The stack that is meant where a folder has several, and nobody names one."""
+QUALIFIED = re.compile(r"\w[\w.-]*(/\w[\w.-]*){1,2}")
+"""Name of a stack with its organization, and with its project between them."""
+OF_FILES = "organization"
+"""Organization of every stack whose state is in files or in S3."""
 ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "stack": {"nargs": "?", "metavar": "STACK", "help": "short for --stack STACK"},
     "job": {"nargs": "?", "metavar": "JOB", "help": "short for --job JOB"},
@@ -119,13 +124,20 @@ def read(arguments: list[str]) -> argparse.Namespace:
         root.error(f"unrecognized arguments: {' '.join(more)}")
     if word.of_a_stack:
         _complete(options, word)
-    for name in word.needs:
-        if not getattr(options, name):
-            raise WrongUsage(f"--{NAMES.get(name, name)} is missing. {_example(word)}")
+    _require(options, word)
     if word.acts is Acts.ON_FILES:
         options.live = options.rehearsal = False
     options.asks = options.live or options.rehearsal
     return options
+
+
+def _require(options: argparse.Namespace, word: Word) -> None:
+    """WrongUsage where the word needs something that nobody has typed."""
+    by_yes = word.needs_with_yes if getattr(options, "yes", False) else ()
+    for name in (*word.needs, *by_yes):
+        if not getattr(options, name):
+            why = ", which --yes needs" if name in by_yes else ""
+            raise WrongUsage(f"--{NAMES.get(name, name)} is missing{why}. {_example(word)}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -177,7 +189,12 @@ def _complete(options: argparse.Namespace, word: Word) -> None:
     given = getattr(options, field)
     if first and given and first != given:
         raise WrongUsage(f"--{field} {given} and {first} contradict each other. {_example(word)}")
+    for name, typed_text in ((field, given), (field, first), ("stack", options.stack)):
+        if typed_text == "":  # such as of a variable that is not set
+            raise WrongUsage(f"--{name} is empty. {_example(word)}")
     setattr(options, field, given or first)
+    if word.acts is not Acts.THERE:  # Pulumi itself takes the longer name
+        _require_bare(options.stack)
     if options.stack is None:
         options.stack = _only_stack()
     if options.stack is None:
@@ -185,6 +202,20 @@ def _complete(options: argparse.Namespace, word: Word) -> None:
         there = f"has the stack files of {found}" if found else "has no Pulumi.<stack>.yaml"
         fix = "name one with --stack" if found else "go to the folder of your stack files"
         raise WrongUsage(f"this folder {there}. Fix: {fix}")
+
+
+def _require_bare(stack: str | None) -> None:
+    """WrongUsage for a stack that is named with its organization, as Pulumi Cloud takes it: the name of its file has
+    none (pulumi 3.259, sdk/go/common/workspace/paths.go), and Pulumi adds the default one to a bare name
+    (pkg/backend/httpstate/backend.go, ParseStackReference)."""
+    if stack is None or not QUALIFIED.fullmatch(stack):
+        return
+    organization, *_, name = stack.split("/")
+    default = f", and `pulumi org set-default {organization}` once"
+    raise WrongUsage(
+        f"--stack: must be the name that Pulumi.<stack>.yaml has, without organization and project; got {stack}. Fix:"
+        f" write {name}{default if organization != OF_FILES else ''}"
+    )
 
 
 def _stacks() -> list[str]:

@@ -34,6 +34,8 @@ class Word:
     """Meaning of its second argument: into; empty where it takes none."""
     needs: tuple[str, ...] = ()
     """Fields of the options that must not be empty."""
+    needs_with_yes: tuple[str, ...] = ()
+    """Fields of the options that must not be empty with --yes: nobody sees then what is meant."""
     acts: Acts = Acts.THERE
     example: str
     """Example of what somebody types behind `trainyard`."""
@@ -240,6 +242,7 @@ WORDS: Mapping[str, Word] = {
         module="trainyard.operations.runs.stop",
         options=("--yes",),
         argument="job",
+        needs_with_yes=("job",),  # the only job of the cluster can be that of a team
         example="stop t5-large",
         fails=f"a pod of the job is still there, or {NO_ANSWER}",
         otherwise="trainyard status {stack}",
@@ -270,7 +273,7 @@ WORDS: Mapping[str, Word] = {
         module="trainyard.operations.images.mirror",
         options=("--list", "--charts", "--notebook", "--json", "--yes"),
         example="mirror dev --list",
-        fails="a copy is missing at the end",
+        fails="a copy is missing at the end, or its image was pushed anew under the same tag",
         then="{preview}",
         otherwise="trainyard check {stack}",
         by_rehearsal=True,

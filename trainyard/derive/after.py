@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from graphlib import TopologicalSorter
 
@@ -22,6 +22,60 @@ def chained(plans: Mapping[str, JobPlan], jobs: Mapping[str, AnyJob]) -> dict[st
             asked = digest([own, sorted(found[each].run for each in after)])[:12]
             found[name] = replace(plans[name], after=after, run=f"{asked}-{count}")
     return found
+
+
+def earlier(name: str, jobs: Mapping[str, AnyJob]) -> set[str]:
+    """Jobs that must be complete before a job, through any number of others."""
+    found: set[str] = set()
+    ahead = [name]
+    while ahead:
+        job = jobs.get(ahead.pop())
+        new = set(job.after) - found if job else set[str]()
+        found |= new
+        ahead += new
+    return found
+
+
+def side_by_side(wanted: Mapping[str, int], jobs: Mapping[str, AnyJob]) -> dict[str, int]:
+    """The neediest jobs that can run at the same time: none of them comes after another one. Jobs that
+    come after the same ones and before the same ones are one group, as the runs of a sweep. `wanted`: job → its need.
+    Each group is asked once, and the neediest that go with it are added, so a greater sum may be overlooked, and none
+    is said that cannot be."""
+    before = {name: frozenset(earlier(name, jobs)) for name in wanted}
+    ranked = sorted(_alike(before), key=lambda names: -_need(names, wanted))
+    best: list[str] = []
+    for first in ranked:
+        chosen = [first]
+        for other in ranked:
+            if other is not first and not any(_in_order(other, each, before) for each in chosen):
+                chosen.append(other)
+        best = max(
+            best, [name for group in chosen for name in group], key=lambda e: _need(e, wanted)
+        )
+    return {name: need for name, need in wanted.items() if name in {*best}}
+
+
+def _need(names: Sequence[str], wanted: Mapping[str, int]) -> int:
+    return sum(wanted[name] for name in names)
+
+
+def _alike(before: Mapping[str, frozenset[str]]) -> list[list[str]]:
+    """Groups of jobs that come after the same ones and before the same ones."""
+    then: dict[str, set[str]] = {}
+    for name, those in before.items():
+        for each in those:
+            then.setdefault(each, set()).add(name)
+    groups: dict[tuple[frozenset[str], frozenset[str]], list[str]] = {}
+    for name, those in before.items():
+        groups.setdefault((those, frozenset(then.get(name, ()))), []).append(name)
+    return [*groups.values()]
+
+
+def _in_order(
+    one: Sequence[str], other: Sequence[str], before: Mapping[str, frozenset[str]]
+) -> bool:
+    """True where one of two groups comes after the other."""
+    return one[0] in before[other[0]] or other[0] in before[one[0]]
 
 
 def diagram(plans: Mapping[str, JobPlan]) -> list[str]:

@@ -10,6 +10,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from trainyard.catalog import versions
+from trainyard.catalog.aws.instances import TYPES
 from trainyard.catalog.versions import Support
 from trainyard.derive.network import made_from
 from trainyard.derive.pools import CNI
@@ -91,6 +92,14 @@ def cluster_plan(
             add_ons=(*ALWAYS_THERE, *sorted(cluster.existing_add_ons)),
             made_add_ons=tuple(one.name for one in (*made.before_nodes, *made.after_nodes)),
             network_policies=bool(wanted.teams),
+            efa=any(
+                TYPES[kind].efa for pool in wanted.pools.values() for kind in pool.instance_types
+            ),
+            full_types={
+                name: full[0]
+                for name, pool in wanted.pools.items()
+                if (full := [t for t in pool.instance_types if TYPES[t].pod_interfaces < 2])
+            },
         )
     return OwnClusterPlan(
         **both,

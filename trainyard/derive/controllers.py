@@ -118,7 +118,7 @@ def karpenter_plan(me: Identity, cluster_name: str, wanted: EnvironmentConfig) -
         role_name=me.name("karpenter"),
         queue_name=me.name("interruptions"),
         version=wanted.karpenter.version,
-        static_capacity=any(pool.replicas for pool in wanted.pools.values()),
+        static_capacity=any(pool.replicas is not None for pool in wanted.pools.values()),
         dry_run=wanted.karpenter.dry_run,
         isolated=wanted.network.internet == "none",
         crds=crds,

@@ -7,7 +7,7 @@ object. Rules on it: trainyard/rules/jobs.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -17,7 +17,8 @@ from trainyard.catalog.aws.instances import InstanceType
 from trainyard.catalog.job_kinds import job_kind
 from trainyard.derive import pod_resources
 from trainyard.derive.commands import command_of
-from trainyard.derive.jobs import CHECKPOINTS, KEEP, TENSORBOARD
+from trainyard.derive.jobs import CHECKPOINTS, KEEP, PLACE, TENSORBOARD
+from trainyard.derive.policies import given, policy_name
 from trainyard.derive.pools import TYPES, job_type
 from trainyard.derive.scripts import script_of
 from trainyard.objects.jobs.pod_template import EFA
@@ -28,19 +29,24 @@ from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from trainyard.settings.job import JobConfig
 from trainyard.settings.pools import PoolConfig
 
-RESERVED_ENV = (
-    "PET_NNODES",
-    "PET_NPROC_PER_NODE",
-    "PET_NODE_RANK",
-    "PET_MASTER_ADDR",
-    "PET_MASTER_PORT",
-)
-"""Variables that the Trainer sets; its webhook refuses a TrainJob that sets them. training-operator
-v1.8.1 sets them, too."""
 V1_ENV = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
 """Variables that training-operator v1.8.1 sets where a PyTorchJob has a Master."""
 OPTION = "option."
 OPTIONS = tuple(f"{OPTION}{name}" for name in ("nnodes", "node_rank", "nproc_per_node"))
+NODE_DISK, NODE_SYSTEM = "NVMe of the node", "system of the node"
+"""Kinds of volumes for two of a hostPath, in its place (trainyard/catalog/aws/node_disks.py)."""
+POD_DISK = frozenset({"emptyDir", "ephemeral"})
+"""Kinds of volumes that are deleted with their pod (Kubernetes, Ephemeral Volumes)."""
+KEEPS_NOTHING = POD_DISK | {
+    NODE_DISK,
+    NODE_SYSTEM,
+    "configMap",
+    "secret",
+    "projected",
+    "downwardAPI",
+    "image",
+}
+"""Kinds of volumes in which no file of a job outlives its pod and its node: pods can only read the last five."""
 Where = Callable[[str], At]
 """Name of a value ("image", "env.NCCL_DEBUG") → its place."""
 
@@ -61,6 +67,8 @@ class ContainerView:
     """Variable → value; None where the value comes from a Secret or a field."""
     more_env: frozenset[str] | None
     """Further variables, by controller and runtime; None where they are not all known."""
+    by_us: frozenset[str] = frozenset()
+    """Variables that every rank needs and that the job does not name: of its runtime, its node and its checkpoints."""
     in_directory: bool
     """The container has a working directory of its own, beside that of its image."""
     node_rank: int | None
@@ -117,11 +125,15 @@ class JobView:
     """Processes a pod, where it is a number."""
     torch: bool
     """The Trainer injects PET_* and starts nothing: each pod must start its own ranks."""
+    mpi: bool
+    """A launcher on one pod starts the ranks on the other pods, where sshd runs."""
     elastic: bool
     most_nodes: int
     """Nodes to which an elastic job may grow; `nodes` of any other."""
     host_network: bool
     """Its pods have the network of their node."""
+    host_ipc: bool
+    """Its pods have the shared memory of their node."""
     restarts: int
     """Number of times that the whole gang may start again."""
     pods_restart: bool
@@ -138,8 +150,14 @@ class JobView:
     requests: tuple[PodRequest, ...]
     where: Where
     """Places of "job", "nodes", "elastic.max_nodes", "gpus" and "ranks"."""
+    policy: str = ""
+    """The mlPolicy of its runtime, such as torch or jax; empty where there is none, or it is not known."""
     gpus_elsewhere: bool = False
     """A runtime of the same file says how many GPUs its pods have: what is said of them is said there."""
+    first_decides: bool = False
+    """The job is complete when its first pod is: a PyTorchJob with a Master."""
+    deletes_others: bool = False
+    """Its controller deletes pods that run when the job is complete."""
     means_gpus: bool = False
     """Its pods ask for GPUs by a name that no node has, such as that of a slice."""
 
@@ -147,6 +165,11 @@ class JobView:
     def starts_own_ranks(self) -> bool:
         """Each pod runs the whole command, which starts a process for each of its GPUs, as with PyTorch."""
         return self.torch or job_kind(self.kind).a_process_each_gpu
+
+
+def outlives_pods(mounts: Mapping[str, frozenset[str]]) -> bool:
+    """True where one of the mounts keeps what a job saves, longer than its pods and their nodes."""
+    return not all(kinds <= KEEPS_NOTHING for kinds in mounts.values())
 
 
 def most_shared_memory(gib: float) -> float:
@@ -170,10 +193,11 @@ def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> Job
         return At(f"{path}.{settings.get(name, name)}".removesuffix("."))
 
     own, pool = environment.own_runtime(job), environment.pools.get(job.pool)
-    kind, ranks = job_type(job, environment), job.processes_per_node
-    policy = _policy(job, own, environment.trainer.version)
+    kind = job_type(job, environment)
+    gpus = (job.gpus_per_node or kind.gpus) if kind else 0
+    policy = policy_of(job, environment)
     restarts = restarts_of(job, environment)
-    by_us = (fabric.environment(kind, job.nodes) if kind else {}) | job_variables(environment)
+    by_node = fabric.environment(kind, job.nodes) if kind else {}
     return JobView(
         origin="entry",
         kind=job.kind,
@@ -183,25 +207,46 @@ def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> Job
             else f"Trainer {environment.trainer.version}"
         ),
         nodes=job.nodes,
-        gpus=(job.gpus_per_node or kind.gpus) if kind else 0,
+        gpus=gpus,
         efa=bool(kind) and EFA in pod_resources.devices(job, kind),
-        ranks=ranks if isinstance(ranks, int) else None,
+        ranks=_ranks(job, gpus),
         torch=policy == "torch",
+        mpi=policy == "mpi",
         elastic=job.elastic is not None,
         most_nodes=job.elastic.max_nodes if job.elastic else job.nodes,
         host_network=False,
+        host_ipc=False,
         restarts=restarts,
         pods_restart=False,
+        first_decides=_has_master(job),
+        deletes_others=_deletes_others(job),
         resumes=job.checkpoints is not None and restarts > 0,
         instance_type=kind,
         runtime_known=True,
         production=environment.production,
-        containers=(_container(job, own, policy, by_us, where),),
+        containers=(_container(job, own, policy, by_node, job_variables(environment), where),),
         mounts=_mounts(job),
         shared_memory=_shared_memory(job, pool, where),
         requests=_requests(job, where),
         where=where,
+        policy=policy,
     )
+
+
+def _has_master(job: JobConfig) -> bool:
+    return job.pytorch_job is not None and job.elastic is None
+
+
+def _deletes_others(job: JobConfig) -> bool:
+    return job.pytorch_job is not None and job.pytorch_job.clean_pods != "none"
+
+
+def _ranks(job: JobConfig, gpus: int) -> int | None:
+    """Processes a pod, where its object has a number: a PyTorchJob has one also for auto."""
+    ranks = job.processes_per_node
+    if job.pytorch_job and ranks == "auto":
+        return gpus or None
+    return ranks if isinstance(ranks, int) else None
 
 
 def restarts_of(job: JobConfig, environment: EnvironmentConfig) -> int:
@@ -219,25 +264,27 @@ def _runs(job: JobConfig) -> str:
     return "torchrun" if job.torchrun else "command" if job.command else "runtime"
 
 
-def _policy(job: JobConfig, own: OwnRuntimeConfig | None, release: str) -> str:
+def policy_of(job: JobConfig, environment: EnvironmentConfig) -> str:
     """The mlPolicy of the job's runtime: torch, mpi or another; empty for a PyTorchJob, and where
-    the runtime is not known. `release`: of the Trainer."""
+    the runtime is not known."""
+    own, release = environment.own_runtime(job), environment.trainer.version
     if job.pytorch_job or not job.runtime or release not in versions.TRAINERS:
         return ""
     if own:
         return own.kind
     _, spec = upstream_runtimes(release).get(job.runtime, ("", {}))
-    return next((name for name in ("torch", "mpi") if name in spec.get("mlPolicy", {})), "")
+    return policy_name(spec.get("mlPolicy"))
 
 
 def _container(
     job: JobConfig,
     own: OwnRuntimeConfig | None,
     policy: str,
-    by_us: Mapping[str, str],
+    by_node: Collection[str],
+    by_parts: Collection[str],
     where: Where,
 ) -> ContainerView:
-    """The container of the pods. `by_us`: variables that follow from node and environment."""
+    """The container of the pods. `by_node`, `by_parts`: variables that follow from its node and its environment."""
     command = command_of(job) or (own.command if own else ())
     words = (*command, *(job.arguments or ()))
     return ContainerView(
@@ -246,7 +293,12 @@ def _container(
         words=words,
         own_entrypoint=job.arguments is not None and not (own and own.command),
         env={**job.env, **dict.fromkeys(job.secrets)},
-        more_env=None if policy == "mpi" else _known_variables(job, own, by_us),
+        more_env=None
+        if policy == "mpi"
+        else _known_variables(job, own, (*given(policy), *by_node, *by_parts)),
+        by_us=frozenset(
+            (*by_node, *(own.env if own else ()), *([PLACE] if job.checkpoints else ()))
+        ),
         in_directory=False,
         node_rank=0 if job.nodes == 1 else None,
         where=where,
@@ -254,13 +306,13 @@ def _container(
 
 
 def _known_variables(
-    job: JobConfig, own: OwnRuntimeConfig | None, by_us: Mapping[str, str]
+    job: JobConfig, own: OwnRuntimeConfig | None, by_us: Collection[str]
 ) -> frozenset[str]:
     """Variables that a job has without a word of its own: from its controller, its runtime and us."""
     by_operator = V1_ENV if job.pytorch_job and not job.elastic else ()
     by_runtime = own.env if own else {}
-    places = ("CHECKPOINT_DIR", KEEP, "TENSORBOARD_DIR")
-    return frozenset((*RESERVED_ENV, *by_operator, *by_us, *by_runtime, *places))
+    places = (PLACE, KEEP, "TENSORBOARD_DIR")
+    return frozenset((*by_operator, *by_us, *by_runtime, *places))
 
 
 def _mounts(job: JobConfig) -> dict[str, frozenset[str]]:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from trainyard.catalog import fabric
-from trainyard.derive import commands, pod_resources
+from trainyard.derive import commands, output, pod_resources
 from trainyard.derive.commands import command_of, lasting
 from trainyard.derive.gang_waits import waits
 from trainyard.derive.job_site import JobSite
@@ -145,6 +145,7 @@ def _training(
             **fabric.environment(kind, job.nodes),
             **site.env,
             **waits(job, own),
+            **output.unbuffered(job, own),
             **job.env,
             **places,
             **kept,
@@ -237,7 +238,8 @@ def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
     if job.processes_per_node == "cpu":  # its number follows from the type
         asked["processes_per_node"] = "cpu"
     asked["command"] = [word for word in asked["command"] if word != commands.RUN_ID]
-    for later in (push_gateway.VARIABLE, rendezvous.VARIABLE, rendezvous.OWN_STORE):
+    ours = (push_gateway.VARIABLE, rendezvous.VARIABLE, rendezvous.OWN_STORE, output.VARIABLE)
+    for later in ours:
         if later not in job.env:
             asked["env"].pop(later, None)
     return asked

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from trainyard.derive.branches import conditions_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +25,11 @@ class Options:
     """Options by which it finds the other nodes, as a regular expression. Empty where it reads PET_* variables, as
     accelerate does by torchrun."""
     variables: tuple[str, ...] = ()
-    """Variables by which it finds the other nodes in place of options."""
+    """Variables by which it finds the other nodes, or options of their names."""
+    instead: Mapping[str, str] = field(default_factory=dict)
+    """Another variable → that of `variables` which it replaces."""
+    told: str = ""
+    """Variables or options with which it finds the other nodes, {ranks} being the processes of a pod."""
     conf: str = ""
     """Time for which nodes wait for each other, in the words of torchrun's --rdzv_conf."""
 
@@ -33,11 +39,25 @@ class Options:
 
 
 _FABRIC = Options(
-    nodes="--num-nodes", per_node="--devices", rank="--node-rank", hosts="--num[-_]nodes"
+    nodes="--num-nodes",
+    per_node="--devices",
+    rank="--node-rank",
+    hosts="(?=.*--num[-_]nodes)(?=.*--node[-_]rank)(?=.*--main[-_]address)",
+    told="--num-nodes=${PET_NNODES} --node-rank=${PET_NODE_RANK} --main-address=${PET_MASTER_ADDR}"
+    " --main-port=${PET_MASTER_PORT}",
 )
 _MPI = Options(total="-np", hosts="host|machine-?file|-H\\b")
+_RANK = "NODE_RANK=$PET_NODE_RANK MASTER_ADDR=$PET_MASTER_ADDR MASTER_PORT=$PET_MASTER_PORT"
 _LLAMA_FACTORY = Options(
     variables=("NNODES", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"),
+    instead={"RDZV_ID": "NODE_RANK"},
+    told=f"FORCE_TORCHRUN=1 NNODES=$PET_NNODES {_RANK}",
+)
+_SWIFT = Options(
+    variables=("NPROC_PER_NODE",),
+    instead={"NNODES": "NPROC_PER_NODE"},
+    told="NPROC_PER_NODE={ranks}",
+    hosts=r"swift \w+[ \t]+[^-\s]\S*\.(?:ya?ml|json)\b",
 )
 LAUNCHERS: dict[str, Options] = {
     "accelerate launch": Options(
@@ -58,6 +78,20 @@ LAUNCHERS: dict[str, Options] = {
         rank="--node_rank",
         hosts="--rdzv[_-]endpoint",
     ),
+    "colossalai run": Options(
+        nodes="--num_nodes", per_node="--nproc_per_node", hosts="host|-H\\b|extra_launch_args"
+    ),
+    "composer": Options(
+        per_node="-n",
+        total="--world_size",
+        rank="--node_rank",
+        variables=("WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"),
+        instead={"BASE_RANK": "NODE_RANK"},
+        told=f"WORLD_SIZE=$((PET_NNODES * {{ranks}})) {_RANK}",
+    ),
+    "swift pt": _SWIFT,
+    "swift rlhf": _SWIFT,
+    "swift sft": _SWIFT,
     "llamafactory-cli train": _LLAMA_FACTORY,
     "lmf train": _LLAMA_FACTORY,
     "mpirun": _MPI,
@@ -67,7 +101,10 @@ LAUNCHERS: dict[str, Options] = {
 """Launcher → its options. Sources: --help of accelerate 1.10, deepspeed 0.17, lightning 2.5, Open MPI
 5.0 and horovod 0.28; deepspeed's launcher/runner.py, which takes its own node where no file lists hosts; torchtune 0.6,
 _cli/run.py, which starts torchrun with --standalone where no endpoint is given; LLaMA-Factory 0.9, launcher.py, which
-starts torchrun with --nnodes 1 --node_rank 0 --master_addr 127.0.0.1 where these variables are not set."""
+starts torchrun with --nnodes 1 --node_rank 0 --master_addr 127.0.0.1 where these variables are not set; lightning 2.5,
+fabric/cli.py, whose --main-address is 127.0.0.1 by default; composer 0.32, cli/launcher.py, _parse_args; ColossalAI
+0.5, cli/launcher/run.py, which takes 127.0.0.1 where no host is given; ms-swift 4.5, swift/cli/main.py, which starts
+plain Python without NPROC_PER_NODE and NNODES, and may read them from a file that is its first argument."""
 MPI = tuple(name for name, options in LAUNCHERS.items() if options is _MPI)
 ACCELERATE = LAUNCHERS["accelerate launch"]
 TUNE = LAUNCHERS["tune run"]
@@ -95,7 +132,10 @@ _AS_MODULE = {
 }
 """Module of Python → its launcher."""
 _TORCHRUN = rf"torchrun|{_MODULE}torch\.distributed\.(?:run|launch)"
-_OTHER = rf"{'|'.join(LAUNCHERS)}|accelerate-launch|{_MODULE}(?:{'|'.join(_AS_MODULE)})"
+_OTHER = (
+    rf"(?:{'|'.join(LAUNCHERS)}|accelerate-launch|{_MODULE}(?:{'|'.join(_AS_MODULE)}))"
+    r"(?![ \t]+(?:--version|--help|-h)\b)"
+)
 _WRAPPED = rf"{_ASSIGNED}(?:{_WRAPPER}[ \t]+{_ASSIGNED})*(?:/[\w./-]*/)?"
 _START = re.compile(
     rf"(?:^|[;&|(]|\b(?:{_BEFORE})[ \t])[ \t]*{_WRAPPED}({_OTHER})(?=[ \t])([^\n;|&]*)",
@@ -126,6 +166,8 @@ class OtherLaunch:
     """Option → its value."""
     options: frozenset[str] = frozenset()
     """Names of all options before the program, without the dashes at their beginning, and with - for _."""
+    conditions: str = ""
+    """Conditions under which it starts, a line each."""
 
     def number(self, option: str) -> int | None:
         """The value of an option; None where it is not a number, or not there."""
@@ -153,6 +195,7 @@ def other_launches(script: str) -> Iterator[OtherLaunch]:
             names=names,
             said=said,
             options=options,
+            conditions=conditions_at(text, found.end(1)),
         )
     said = dict(re.findall(r"(?<![\w.])(?:--)?(trainer\.\w+)[= ]+(\d+)\b", text))
     if said:

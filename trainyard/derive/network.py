@@ -34,9 +34,9 @@ def network_zones(region: str, wanted: EnvironmentConfig) -> tuple[str, ...]:
     network = wanted.network
     if isinstance(network, ExistingNetworkConfig):
         return (wanted.zone, *sorted({*network.private_subnets} - {wanted.zone}))
-    listed = network.zones or zone_names(region)
-    others = sorted({*listed} - {wanted.zone})
-    return (wanted.zone, *(others if network.zones else others[: ZONES - 1]))
+    known = zone_names(region)
+    others = sorted({*(network.zones or known)} - {wanted.zone})
+    return (wanted.zone, *(others if network.zones else others[: min(ZONES, len(known)) - 1]))
 
 
 def made_from(network: AnyNetwork) -> str:

@@ -24,7 +24,7 @@ from trainyard.plans.pools import GpuPoolPlan, NetworkInterface, NodeTypePlan
 from trainyard.plans.system_nodes import SystemNodesPlan
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig, typed
-from trainyard.settings.pools import PoolConfig, ReservationConfig
+from trainyard.settings.pools import PoolConfig, ReservationConfig, node_type_names
 from trainyard.stores.kinds import made_for_efa, needs_client
 from trainyard.stores.lustre_efa import lnet_devices
 
@@ -162,7 +162,7 @@ def pool_plan(
         ),
         own_placement_group=own,
         max_nodes=pool.max_nodes,
-        replicas=pool.replicas + pool.warm_spares if pool.replicas else None,
+        replicas=pool.replicas + pool.warm_spares if pool.replicas else pool.replicas,
         drain_minutes=BLOCK_DRAIN_MINUTES if pool.capacity == "block" else None,
         ami=AMIS[pool.ami_family],
         root_volume_gib=pool.root_volume_gib,
@@ -291,11 +291,16 @@ def quota_needed(uses: Mapping[str, PoolUse], system: SystemNodesPlan) -> dict[s
 
 def addresses(pool: PoolConfig) -> int:
     """Addresses of the subnet that a full pool takes."""
-    return len(pool.instance_types) * pool.max_nodes * NODE_ADDRESSES
+    return most_nodes(pool) * NODE_ADDRESSES
+
+
+def most_nodes(pool: PoolConfig) -> int:
+    """Nodes of a full pool: max_nodes of each of its types."""
+    return len(pool.instance_types) * pool.max_nodes
 
 
 def largest_gang(pool: PoolConfig) -> int:
-    """Nodes that one job can have."""
+    """Nodes that one job can have. Of a pool that is switched off: those that it can have again."""
     reservation = _reservation(pool)
     limits = (pool.max_nodes, pool.replicas, reservation.instances if reservation else None)
     return min(limit for limit in limits if limit)
@@ -372,11 +377,6 @@ def efa_interfaces(kind: InstanceType) -> tuple[NetworkInterface, ...]:
     return (first, *[*on_card_0, *others][: kind.efa])
 
 
-def node_type_names(name: str, pool: PoolConfig) -> list[str]:
-    """Names of the pool's NodePools: its own for the first choice, then numbered."""
-    return [name, *(f"{name}-{number}" for number in range(2, len(pool.instance_types) + 1))]
-
-
 def _node_types(
     name: str, pool: PoolConfig, lustre: bool, efa_lustre: bool
 ) -> Iterable[NodeTypePlan]:
@@ -389,6 +389,7 @@ def _node_types(
             name=called,
             instance_type=chosen,
             gpus=kind.gpus,
+            vcpus=kind.vcpus,
             efa=kind.efa,
             interfaces=efa_interfaces(kind),
             lnet_efa=lnet_devices(pool, chosen) if efa_lustre else 0,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from trainyard.catalog.aws.latencies import LATENCIES
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.kueue_types import as_written_back
-from trainyard.catalog.limits import GANG
+from trainyard.catalog.limits import GANG, LONGEST_BACKOFF_SECONDS, PAID_BACKOFF_SECONDS
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.derive.controllers import job_kinds, kueue_chart
 from trainyard.derive.pools import first_type, largest_gang
@@ -46,6 +46,10 @@ def queues_plan(me: Identity, wanted: EnvironmentConfig) -> QueuesPlan | None:
     version = TRAINER_RELEASES[wanted.trainer.version].kueue
     dispatches = bool(wanted.queues.workers)
     taken = guaranteed_nodes(wanted)
+    # A pool that is switched off for a night is the same to Kueue, which would restart for another answer.
+    pools = queued_pools(wanted).values()
+    paid = any(pool.replicas is not None or pool.reservation for pool in pools)
+    minutes, fetch = ready_minutes(wanted), FETCH_MINUTES * bool(fetching(wanted))
     return QueuesPlan(
         version=version,
         chart=kueue_chart(version, wanted.artifacts),
@@ -61,7 +65,9 @@ def queues_plan(me: Identity, wanted: EnvironmentConfig) -> QueuesPlan | None:
         ),
         job_kinds=job_kinds(wanted),
         fair_sharing=wanted.queues.fair_sharing,
-        ready_minutes=_ready_minutes(wanted),
+        ready_minutes=minutes + fetch,
+        fetch_minutes=fetch,
+        longest_backoff_seconds=PAID_BACKOFF_SECONDS if paid else LONGEST_BACKOFF_SECONDS,
         origin=me.stack if dispatches else None,
         manager=wanted.queues.manager,
     )
@@ -113,6 +119,7 @@ def team_queue_plan(
         lends=entry.lends_nodes,
         preemption=wanted.queues.preemption,
         fair_sharing=wanted.queues.fair_sharing,
+        max_urgency=entry.max_urgency,
         check=CHECK if wanted.queues.workers else None,
     )
 
@@ -140,16 +147,18 @@ def _share(name: str, pool: PoolConfig, entry: TeamEntryConfig, kept: int) -> Po
     )
 
 
-def _ready_minutes(wanted: EnvironmentConfig) -> int:
-    """Minutes that the pods of a gang may take on the slowest pool. Where all pools keep their
-    nodes, only the image must be pulled."""
-    stand = all(pool.replicas for pool in queued_pools(wanted).values())
+def ready_minutes(wanted: EnvironmentConfig) -> int:
+    """Minutes that the pods of a gang may take on the slowest pool, without a model that its runtime
+    fetches. Where all pools keep their nodes, only the image must be pulled."""
+    stand = all(pool.replicas is not None for pool in queued_pools(wanted).values())
     rows = GANG[-1:] if stand else GANG
-    minutes = math.ceil(MARGIN * sum(LATENCIES[row].slow for row in rows) / 60)
-    fetches = any(own.torchtune for own in wanted.trainer.own_runtimes.values()) or any(
-        name.startswith("torchtune-") for name in wanted.trainer.runtimes
-    )
-    return minutes + (FETCH_MINUTES if fetches else 0)
+    return math.ceil(MARGIN * sum(LATENCIES[row].slow for row in rows) / 60)
+
+
+def fetching(wanted: EnvironmentConfig) -> list[str]:
+    """Runtimes that fetch their model before they train."""
+    own = [name for name, each in wanted.trainer.own_runtimes.items() if each.torchtune]
+    return [*(name for name in wanted.trainer.runtimes if name.startswith("torchtune-")), *own]
 
 
 def queued(
@@ -167,7 +176,10 @@ def queued(
     return {
         name: replace(
             plan,
-            labels={**plan.labels, **job_labels(queue.team, jobs[name].urgency)},
+            labels={
+                **plan.labels,
+                **job_labels(queue.team, jobs[name].urgency, queue.max_urgency),
+            },
             spec={**_sent(plan, trainer), **elsewhere},
         )
         for name, plan in plans.items()

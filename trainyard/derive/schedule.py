@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise, takewhile
 from zoneinfo import ZoneInfo, available_timezones
 
 from trainyard.catalog.versions import PYTHON_IMAGE
@@ -78,16 +78,28 @@ class Times:
         return days * len(self.hours) * len(self.minutes) / 48
 
     def after(self, moment: datetime, zone: ZoneInfo) -> Iterator[datetime]:
-        """The times after a moment, in UTC. A time that its day has not, as the clocks go forward, is left out."""
+        """The times after a moment, in UTC. A time that its day has not, as the clocks go forward, is left out; one
+        that it has twice, as they go back, comes twice (robfig/cron v3.0.1, spec_test.go)."""
         first = moment.astimezone(zone).date()
         for number in range(366 * _YEARS):
             day = first + timedelta(days=number)
-            for hour in sorted(self.hours) if self.on(day) else ():
-                for minute in sorted(self.minutes):
-                    local = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone)
-                    found = local.astimezone(UTC)
-                    if found > moment and found.astimezone(zone).hour == hour:
-                        yield found
+            if self.on(day):
+                yield from (found for found in self._of_day(day, zone) if found > moment)
+
+    def _of_day(self, day: date, zone: ZoneInfo) -> list[datetime]:
+        """The times of a day that has some."""
+        every = {
+            datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone, fold=fold).astimezone(
+                UTC
+            )
+            for hour in self.hours
+            for minute in self.minutes
+            for fold in (0, 1)
+        }
+        return sorted(found for found in every if self._shows(found.astimezone(zone)))
+
+    def _shows(self, clock: datetime) -> bool:
+        return clock.hour in self.hours and clock.minute in self.minutes
 
 
 class NoTimes(ValueError):
@@ -156,6 +168,18 @@ def _zones() -> set[str]:
 def next_times(cron: str, time_zone: str, now: datetime, count: int = 1) -> list[datetime]:
     """The next times of a schedule, in UTC. Raises NoTimes."""
     return [*islice(times_of(cron).after(now, zone_of(time_zone)), count)]
+
+
+def repeated_time(cron: str, time_zone: str, now: datetime) -> datetime | None:
+    """The first time of the coming year that comes twice, because the clocks of the zone go back: as they show it the
+    first time. None for a schedule with more times than two a day: one more counts for little. Raises NoTimes."""
+    times, zone = times_of(cron), zone_of(time_zone)
+    if times.a_month > 2 * 31:
+        return None
+    coming = takewhile(lambda found: found < now + timedelta(days=366), times.after(now, zone))
+    clocks = (found.astimezone(zone) for found in coming)
+    same = (sooner for sooner, later in pairwise(clocks) if sooner == later.replace(fold=0))
+    return next(same, None)
 
 
 def labelled(name: str, job: JobConfig) -> JobConfig:

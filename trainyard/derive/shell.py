@@ -18,7 +18,7 @@ for _ in range(3):
 _TOKEN = re.compile(
     rf"""(?P<blank>[ \t\r]+|\\\n)
     |(?P<comment>\#[^\n]*)
-    |(?P<word>(?:\\.|"(?:\\.|[^"\\])*+"|'[^']*'|[$<>]{_INNER}|\$\{{[^}}\n]*\}}|`[^`]*`|[^\s;&|()<>"'`\\])+)
+    |(?P<word>(?:\\.|\(\([^()\n]*\)\)|"(?:\\.|[^"\\])*+"|'[^']*'|(?:[$<>]|(?<=[\w+]=)){_INNER}|\$\{{[^}}\n]*\}}|`[^`]*`|[^\s;&|()<>"'`\\])+)
     |(?P<redirect>&>>?|>>?&?|>\||<&|<<<|<>|<)
     |(?P<operator>\|\||&&|;;&?|;&|\|&|[|;&\n()])""",
     re.DOTALL | re.VERBOSE,
@@ -26,6 +26,10 @@ _TOKEN = re.compile(
 _OPENS = {"if", "while", "until", "for", "case", "select", "{"}
 _CLOSES = {"fi", "done", "esac", "}"}
 _INSIDE = {"then", "else", "elif", "do"}
+READS_MORE = re.compile(
+    r"(?m)(?:^|[;&|(])[ \t]*(?:source|\.)[ \t]+(?!\S*(?:activate|conda|profile|bashrc))|\beval\b"
+)
+"""A script that may take variables from elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +43,8 @@ class Command:
     """The operator behind it: a newline or one of ; & | || &&; empty at the end."""
     end: int
     """Offset behind it, in the text of `Script`."""
+    under: str
+    """Conditions of it, a line each: "if [ a = b ]", "else if [ a = b ]", "case $A in 0", "[ a = b ] &&"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +71,20 @@ def read_script(text: str) -> Script:
     return Script(text=plain, commands=tuple(reader.found) if at == len(plain) else ())
 
 
+def words_of(text: str) -> list[str]:
+    """Words of a command, with their quotes. An array, a=(b c), and $(b c) are in one word."""
+    return [found[0] for found in _TOKEN.finditer(text) if found.lastgroup == "word"]
+
+
+@dataclass(kw_only=True)
+class _Block:
+    """A compound command that is open."""
+
+    start: int
+    """Offset of its condition: of if or elif, while, case."""
+    condition: str
+
+
 class _Reader:
     """Tokens of a script, one after the other."""
 
@@ -73,9 +93,10 @@ class _Reader:
         self.found: list[Command] = []
         self.start: int | None = None
         """Offset at which the command begins that is read; None between two."""
-        self.depth = 0
+        self.blocks: list[_Block] = []
+        """Blocks that are open, the outermost first."""
         self.brackets: list[int] = []
-        """Depth at each ( that is open. A ) without one ends a pattern of case."""
+        """Number of blocks at each ( that is open. A ) without one ends a pattern of case."""
 
     def read(self, token: re.Match[str]) -> None:
         """The next token."""
@@ -89,28 +110,62 @@ class _Reader:
     def end(self, operator: str, at: int) -> None:
         """The end of a command, where there is one."""
         if self.start is not None:
-            text = self.text[self.start : at].strip()
-            self.found.append(Command(text=text, depth=self.depth, operator=operator, end=at))
+            conditions = [*(block.condition for block in self.blocks), self._joined()]
+            self.found.append(
+                Command(
+                    text=self.text[self.start : at].strip(),
+                    depth=len(self.blocks),
+                    operator=operator,
+                    end=at,
+                    under="\n".join(filter(None, conditions)),
+                )
+            )
             self.start = None
+
+    def _joined(self) -> str:
+        """Commands that && and || join to the next one."""
+        first = len(self.found)
+        while first and self.found[first - 1].operator in ("&&", "||"):
+            first -= 1
+        return " ".join(f"{each.text} {each.operator}" for each in self.found[first:])
 
     def _word(self, token: re.Match[str]) -> None:
         word = token[0]
         if self.start is not None and word == "{" and self.text[self.start] == ")":
             self.start = None  # the body of a function
-        if self.start is not None or word in _INSIDE:
+        if self.start is not None:
             return
         if word in _OPENS:
-            self.depth += 1
+            self.blocks.append(_Block(start=token.start(), condition=self._joined()))
+        elif word in _INSIDE:
+            self._inside(word, token.start())
+        else:
+            if word in _CLOSES and self.blocks:
+                self.blocks.pop()
+            self.start = token.start()
+
+    def _inside(self, word: str, at: int) -> None:
+        """The next part of a block."""
+        if not self.blocks:
             return
-        self.depth -= word in _CLOSES
-        self.start = token.start()
+        block = self.blocks[-1]
+        if word in ("then", "do"):
+            words = self.text[block.start : at].rstrip("; \t\n").split()
+            block.condition = " ".join([*filter(None, [block.condition]), *words])
+        else:
+            block.start, block.condition = at, f"else {block.condition}"
 
     def _operator(self, token: re.Match[str]) -> None:
         operator = token[0]
         self.end(operator.replace("|&", "|"), token.start())
         if operator == "(":
-            self.brackets.append(self.depth)
-            self.depth += 1
+            self.brackets.append(len(self.blocks))
+            self.blocks.append(_Block(start=token.start(), condition=self._joined()))
         elif operator == ")" and self.brackets:
-            self.depth = self.brackets.pop()
+            del self.blocks[self.brackets.pop() :]
             self.start = token.start()
+        elif operator == ")" and self.blocks and self.found:
+            block = self.blocks[-1]
+            subject = self.text[block.start : token.start()].split()[:2]
+            pattern = self.found[-1].text.rpartition(" in ")[2]
+            block.condition = " ".join([*subject, "in", pattern])

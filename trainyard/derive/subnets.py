@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainyard.derive.called_apis import called_apis
-from trainyard.derive.pools import NODE_ADDRESSES, addresses
+from trainyard.derive.pools import NODE_ADDRESSES, most_nodes
 from trainyard.plans.networks import EKS_ADDRESSES, SubnetUse
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.stores import StoreConfig
@@ -43,17 +43,19 @@ def subnet_uses(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> dict[str, 
     """Zone → addresses of its private subnet. `zones`: those of the network, the training zone first.
 
     A pool counts in full in each of its zones, because all of its nodes can be there. Auto Scaling
-    spreads the system nodes evenly (EC2 Auto Scaling user guide, auto-scaling-benefits).
+    spreads the system nodes evenly (EC2 Auto Scaling user guide, auto-scaling-benefits). In an existing cluster a
+    node counts as one address: how many more it takes, only its owner's VPC CNI tells (trainyard/existing/cni.py).
     """
+    each = NODE_ADDRESSES if wanted.cluster.name is None else 1
     stores = _stores(wanted.storage, zones, mount_zones(zones, wanted.zone, wanted.pools))
     return {
         zone: SubnetUse(
             pools={
-                name: addresses(pool)
+                name: most_nodes(pool) * each
                 for name, pool in wanted.pools.items()
                 if zone in (wanted.zone, *pool.fallback_zones)
             },
-            system_nodes=-(-wanted.system_nodes.nodes // len(zones)) * NODE_ADDRESSES,
+            system_nodes=-(-wanted.system_nodes.nodes // len(zones)) * each,
             others=stores[zone] | _of_aws(wanted),
         )
         for zone in zones

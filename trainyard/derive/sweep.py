@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -44,11 +44,7 @@ class SweepRun(SweepConfig):
 def unfolded(section: S) -> S:
     """The environment or the team with an entry for each run of its sweeps, in their places. A sweep that cannot
     be stays one entry, so that the rest of it is judged. A job after a sweep comes after all of its runs."""
-    found = {
-        name: _runs(name, job, job.sweep, section.jobs)
-        for name, job in section.jobs.items()
-        if isinstance(job, JobConfig) and job.sweep
-    }
+    found = _by_entry(section.jobs)
     if not found:
         return section
     jobs: dict[str, AnyJob] = {}
@@ -59,13 +55,23 @@ def unfolded(section: S) -> S:
     return replace(section, jobs=jobs)
 
 
+def _by_entry(jobs: Mapping[str, AnyJob]) -> dict[str, dict[str, JobConfig]]:
+    """Entry with a sweep → its runs, none of which has the name of a run of another sweep."""
+    found: dict[str, dict[str, JobConfig]] = {}
+    for name, job in jobs.items():
+        if isinstance(job, JobConfig) and job.sweep:
+            taken = {*jobs, *(run for runs in found.values() for run in runs)}
+            found[name] = _runs(name, job, job.sweep, taken)
+    return found
+
+
 def _runs(
-    entry: str, job: JobConfig, sweep: SweepConfig, jobs: Mapping[str, AnyJob]
+    entry: str, job: JobConfig, sweep: SweepConfig, taken: Collection[str]
 ) -> dict[str, JobConfig]:
-    """The derived entries of a sweep, by name."""
+    """The derived entries of a sweep, by name. `taken`: the names of entries, and of runs of other sweeps."""
     points = points_of(sweep)
     named = {run_name(entry, point): point for point in points}
-    if not points or len(named) != len(points) or {*named} & {*jobs}:
+    if not points or len(named) != len(points) or {*named} & {*taken}:
         themselves = {name: name for name in sweep.over}
         return {entry: _run(entry, job, sweep, {}, themselves)}
     return {name: _run(entry, job, sweep, point, point) for name, point in named.items()}
@@ -230,22 +236,37 @@ def at_once(jobs: Mapping[str, JobConfig]) -> dict[str, JobConfig]:
 
 def in_turn(plans: Mapping[str, JobPlan], jobs: Mapping[str, AnyJob]) -> dict[str, JobPlan]:
     """The plans of jobs with their places in sweeps."""
-    found: dict[str, JobPlan] = {}
+    sweeps = {
+        name: job.sweep
+        for name, job in jobs.items()
+        if isinstance(job, JobConfig) and isinstance(job.sweep, SweepRun)
+    }
     runs: dict[str, list[str]] = {}
-    for name, plan in plans.items():
-        job, found[name] = jobs[name], plan
-        if isinstance(job, JobConfig) and isinstance(job.sweep, SweepRun):
-            earlier, limit = runs.setdefault(job.sweep.entry, []), job.sweep.at_most
-            waits = limit is not None and len(earlier) >= limit
-            found[name] = replace(
-                plan,
-                annotations={**plan.annotations, SWEEP: _note(job.sweep)},
-                sweep=SweepPlan(
-                    entry=job.sweep.entry, at_most=limit, earlier=tuple(earlier) if waits else ()
-                ),
-            )
-            earlier.append(name)
-    return found
+    for name in plans:
+        if name in sweeps:
+            runs.setdefault(sweeps[name].entry, []).append(name)
+    return {
+        name: _placed(plan, name, sweeps[name], runs[sweeps[name].entry])
+        if name in sweeps
+        else plan
+        for name, plan in plans.items()
+    }
+
+
+def _placed(plan: JobPlan, name: str, run: SweepRun, runs: Sequence[str]) -> JobPlan:
+    """The plan of a run with its place. `runs`: of its sweep, in their order."""
+    earlier, limit = runs[: runs.index(name)], run.at_most
+    limited = limit is not None and len(runs) > limit
+    return replace(
+        plan,
+        annotations={**plan.annotations, SWEEP: _note(run)},
+        sweep=SweepPlan(
+            entry=run.entry,
+            at_most=limit,
+            earlier=tuple(earlier) if limit is not None and len(earlier) >= limit else (),
+            others=tuple(each for each in runs if each != name) if limited else (),
+        ),
+    )
 
 
 def _note(run: SweepRun) -> str:

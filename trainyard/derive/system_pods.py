@@ -19,11 +19,13 @@ from trainyard.settings.environment import EnvironmentConfig
 
 def system_pods(wanted: EnvironmentConfig) -> list[SystemPod]:
     """The pods of an environment that may be on any system node, the largest first. Karpenter's have a node
-    each. Those that request no CPU, such as the Trainer's, are left out, and so are pods that end."""
+    each. Those that request no CPU, such as the Trainer's, are left out, and so are pods that end, and CoreDNS of an
+    existing cluster, which may be on nodes of its owner."""
     operator, counted = wanted.training_operator, wanted.queues
+    resolvers = 0 if wanted.cluster.name else cpu_requests.COREDNS_REPLICAS
     pods = [
         SystemPod("JobSet", cpu_requests.JOBSET),
-        *[SystemPod("CoreDNS", cpu_requests.COREDNS)] * cpu_requests.COREDNS_REPLICAS,
+        *([SystemPod("CoreDNS", cpu_requests.COREDNS)] * resolvers),
         *([SystemPod("training-operator", cpu_requests.TRAINING_OPERATOR)] if operator else []),
         *([SystemPod("Kueue", cpu_requests.KUEUE)] * queues.REPLICAS if counted else []),
         *(pod for part, its in wanted_parts(wanted) for pod in part.system_pods(its, wanted)),

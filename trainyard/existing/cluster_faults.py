@@ -13,15 +13,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainyard.catalog import versions
+from trainyard.existing.cni import cni_of, env_of, strict, without_room
 from trainyard.objects.iam.policies import ADMIN_POLICY
 from trainyard.plans.clusters import ALWAYS_THERE, NETWORK_POLICY, ExistingClusterPlan
-from trainyard.problems import At, InputError
+from trainyard.problems import At, InputError, InputWarning
 
 AT = "environment.cluster"
 CONFIG_MAP = "CONFIG_MAP"
 """Authentication mode without access entries."""
 POLICY_CNI = (1, 14)
 """The first minor release of the VPC CNI that enforces NetworkPolicies."""
+EFA_CNI = (1, 18, 5)
+"""The first release of the VPC CNI that takes efa-only interfaces. An older one finds no address on such an
+interface, fails, and the node never becomes Ready (amazon-vpc-cni-k8s, v1.18.3 and v1.18.5, pkg/awsutils/awsutils.go,
+getENIMetadata; CHANGELOG.md, #3047)."""
 OWN = "let the stack make one: delete name and existing_add_ons"
 """Middle of a fix for a cluster that cannot be changed."""
 PROXY_SKEW = 3
@@ -78,6 +83,19 @@ def faults(plan: ExistingClusterPlan, found: ClusterFound | None) -> Iterator[In
     yield from _place(plan, found)
     yield from _entrance(plan, found)
     yield from _add_ons(plan, found)
+    if cni := found.add_ons.get("vpc-cni"):
+        yield from without_room(plan, cni_of(env_of(cni.configuration)))
+
+
+def remarks(plan: ExistingClusterPlan, found: ClusterFound | None) -> Iterator[InputWarning]:
+    """Warnings about a cluster that can work."""
+    cni = found.add_ons.get("vpc-cni") if found else None
+    if (
+        cni
+        and enforces(cni.configuration)
+        and (text := strict(plan.name, env_of(cni.configuration)))
+    ):
+        yield At(f"{AT}.name").warning(text)
 
 
 def _kind(plan: ExistingClusterPlan, found: ClusterFound) -> Iterator[InputError]:
@@ -180,7 +198,11 @@ def _add_ons(plan: ExistingClusterPlan, found: ClusterFound) -> Iterator[InputEr
             yield At(f"{AT}.existing_add_ons").must(
                 f"name add-ons that {plan.name} has; it needs {name} as an EKS add-on",
                 got=f"no add-on {name}",
-                fix=f"have the owner run `{_command(plan, 'create', name, pinned[name])}`",
+                # With OVERWRITE the add-on would have the defaults of EKS, and lose what its owner set (EKS API,
+                # CreateAddon, resolveConflicts).
+                fix=f"have the owner run `{_command(plan, 'create', name, pinned[name])}`, with"
+                " --configuration-values and --service-account-role-arn of what runs today: it changes nothing"
+                " where they differ, and says where",
             )
         elif why := _too_old(plan, name, there):
             yield At(f"{AT}.name").must(
@@ -188,7 +210,7 @@ def _add_ons(plan: ExistingClusterPlan, found: ClusterFound) -> Iterator[InputEr
                 got=f"{name} {there.version}",
                 fix=f"have the owner run `{_command(plan, 'update', name, pinned[name])}`",
             )
-        elif name == "vpc-cni" and plan.network_policies and not _enforces(there.configuration):
+        elif name == "vpc-cni" and plan.network_policies and not enforces(there.configuration):
             option = f"--configuration-values '{json.dumps({NETWORK_POLICY: 'true'})}'"
             update = _command(plan, "update", name, there.version)
             yield At(f"{AT}.name").must(
@@ -208,8 +230,7 @@ def _add_ons(plan: ExistingClusterPlan, found: ClusterFound) -> Iterator[InputEr
 
 def _is_theirs(plan: ExistingClusterPlan, add_on: AddOnFound | None) -> bool:
     """True where somebody else than this stack has made the add-on."""
-    mine = ("trainyard:project", plan.identity.project), ("trainyard:stack", plan.identity.stack)
-    return add_on is not None and not {*mine} <= {*add_on.tags.items()}
+    return add_on is not None and not plan.identity.owns(add_on.tags)
 
 
 def _too_old(plan: ExistingClusterPlan, name: str, there: AddOnFound) -> str:
@@ -217,14 +238,22 @@ def _too_old(plan: ExistingClusterPlan, name: str, there: AddOnFound) -> str:
     minor = versions.minor(there.version.removeprefix("v"))
     if name == "vpc-cni" and plan.network_policies and minor < POLICY_CNI:
         return f"is {POLICY_CNI[0]}.{POLICY_CNI[1]} or newer, which enforces NetworkPolicies"
+    if name == "vpc-cni" and plan.efa and _parts(there.version) < EFA_CNI:
+        return f"is {'.'.join(map(str, EFA_CNI))} or newer, which takes the EFA interfaces of its pools"
     behind = versions.minor(plan.version)[1] - minor[1]
     if name == "kube-proxy" and behind > PROXY_SKEW:
         return f"is at most {PROXY_SKEW} minor releases behind Kubernetes {plan.version}"
     return ""
 
 
-def _enforces(configuration: str) -> bool:
-    """EKS takes JSON and YAML."""
+def _parts(build: str) -> tuple[int, ...]:
+    """The numbers of a build: (1, 18, 5) of v1.18.5-eksbuild.1."""
+    return tuple(map(int, build.removeprefix("v").partition("-")[0].split(".")))
+
+
+def enforces(configuration: str) -> bool:
+    """True where a configuration of the VPC CNI, which is JSON or YAML, makes it enforce NetworkPolicies. Without
+    that, its mode says nothing."""
     plain = configuration.replace('"', "").replace("'", "").replace(" ", "")
     return f"{NETWORK_POLICY}:true" in plain
 
@@ -233,5 +262,5 @@ def _command(plan: ExistingClusterPlan, verb: str, name: str, version: str) -> s
     return (
         f"aws eks {verb}-addon --cluster-name {plan.name} --region {plan.identity.region}"
         f" --addon-name {name} --addon-version {version} --resolve-conflicts"
-        f" {'PRESERVE' if verb == 'update' else 'OVERWRITE'}"
+        f" {'PRESERVE' if verb == 'update' else 'NONE'}"
     )

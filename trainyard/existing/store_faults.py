@@ -20,7 +20,7 @@ Ports = tuple[int, int]
 LUSTRE_PORTS: tuple[Ports, ...] = ((988, 988), (1018, 1023))
 """TCP ports between Lustre clients and servers, in both directions."""
 NFS_PORTS: tuple[Ports, ...] = ((2049, 2049),)
-TCP, EVERYTHING = ("tcp", "6"), "-1"
+TCP, UDP, EVERYTHING = ("tcp", "6"), ("udp", "17"), "-1"
 WAY = {False: "ingress", True: "egress"}
 
 
@@ -37,10 +37,10 @@ class RuleFound:
     group_id: str
     """Security group that it names; empty where it names something else."""
 
-    def lets(self, ports: Ports, client: Client) -> bool:
-        """True where the rule is about all of the ports and about the client."""
+    def lets(self, ports: Ports, client: Client, protocol: Sequence[str] = TCP) -> bool:
+        """True where the rule is about all of the ports and about the client. `protocol`: its names."""
         of_ports = self.protocol == EVERYTHING or (
-            self.protocol in TCP and self.ports[0] <= ports[0] and ports[1] <= self.ports[1]
+            self.protocol in protocol and self.ports[0] <= ports[0] and ports[1] <= self.ports[1]
         )
         by_range = bool(self.cidr) and ipaddress.IPv4Network(client.cidr).subnet_of(
             ipaddress.IPv4Network(self.cidr)
@@ -83,6 +83,10 @@ class StoreFound:
     """Deployment type of Lustre; empty where nobody tells."""
     capacity_gib: int = 0
     """Size of Lustre; 0 where it grows by itself, or where nobody tells."""
+    root_becomes: str = ""
+    """User and group that root of a client becomes on Lustre, such as 65534:65534; empty where it stays root."""
+    root_stays: tuple[str, ...] = ()
+    """Clients of Lustre whose root stays root all the same, as NIDs."""
 
 
 def lustre_faults(

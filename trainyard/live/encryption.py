@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
 from trainyard import command_line
 from trainyard.live.questions.account import Account
 from trainyard.objects.iam.encryption import key_policy
 from trainyard.objects.iam.policies import Document, account_of
+from trainyard.objects.iam.read_policies import listed, matches, statements_of
 from trainyard.parts.parts import planned_parts
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.problems import InputError, InputWarning
@@ -82,12 +81,12 @@ def policy_errors(plan: EnvironmentPlan, key: str, policy: str) -> Iterator[Inpu
     where KMS does not know the key."""
     if not policy:
         return
-    statements = json.loads(policy)["Statement"]
+    statements = statements_of(policy)
     lacking = [
         wanted["Sid"]
         for wanted in key_policy(key, plan.identity.stack)["Statement"]
         if (wanted["Sid"] != "WriteLogs" or plan.has_log_groups)
-        and not _granted(wanted, [statements] if isinstance(statements, dict) else statements)
+        and not _granted(wanted, statements)
     ]
     if lacking:
         yield InputError(
@@ -111,10 +110,9 @@ def _granted(wanted: Document, statements: Iterable[Document]) -> bool:
         for statement in statements
         if statement["Effect"] == "Allow" and _names(wanted["Principal"], statement["Principal"])
     ]
-    patterns = [pattern for each in allowing for pattern in _listed(each.get("Action", ()))]
     return all(
-        any(fnmatchcase(action.lower(), pattern.lower()) for pattern in patterns)
-        for action in _listed(wanted["Action"])
+        any(matches(action, each.get("Action")) for each in allowing)
+        for action in listed(wanted["Action"])
     )
 
 
@@ -124,11 +122,7 @@ def _names(wanted: Mapping[str, str], principal: Any) -> bool:
         return True
     [(kind, who)] = wanted.items()
     known = {who, "*", *([account_of(who)] if who.endswith(":root") else [])}
-    return not known.isdisjoint(_listed(principal.get(kind, ())))
-
-
-def _listed(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else list(value)
+    return not known.isdisjoint(listed(principal.get(kind)))
 
 
 def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:

@@ -18,7 +18,7 @@ from trainyard.catalog.versions import BOTTLEROCKET_RELEASE
 from trainyard.derive.credentials import NotAssumed
 from trainyard.live.backups import backup_checks
 from trainyard.live.boundary import boundary_checks
-from trainyard.live.copies import copy_checks
+from trainyard.live.copies import copy_checks, image_checks
 from trainyard.live.cost_tag import cost_tag_checks
 from trainyard.live.encryption import bucket_key_warnings, key_checks
 from trainyard.live.endpoint_zones import endpoint_zone_checks
@@ -30,10 +30,9 @@ from trainyard.live.log_group import log_group_checks
 from trainyard.live.principals import principal_checks
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
-from trainyard.live.quotas import public_address_checks, quota_checks
+from trainyard.live.quotas import lustre_checks, public_address_checks, quota_checks
 from trainyard.live.reach import address_errors, asks_address, first_update_errors
 from trainyard.live.releases import (
-    add_ons,
     ami_errors,
     amis,
     bottlerocket_errors,
@@ -82,7 +81,8 @@ def preflight(
                 fix="log in, for example with `aws sso login`, or leave --live out",
             )
             return
-        more = "; nothing more is checked for a team" if wanted is None else ""
+        only = "only its copies of images are" if plan.copies else "nothing more is"
+        more = f"; {only} checked for a team" if wanted is None else ""
         yield InputWarning(path="account", text=f"the caller is {caller}{more}")
         if wrong := [*account_findings(plan.access, caller)]:
             yield from wrong
@@ -93,6 +93,8 @@ def preflight(
     # Without the caller's identity nothing else can be asked; of a wrong account nothing is.
     if callers and wanted and isinstance(plan, EnvironmentPlan):
         findings += _answers(checks(account, plan, wanted, callers[0]), until, deadline)
+    elif callers and isinstance(plan, TeamPlan):
+        findings += _answers(copy_checks(account, plan), until, deadline)
     return list(dict.fromkeys(findings))
 
 
@@ -139,7 +141,7 @@ def checks(
         **(
             existing_cluster_checks(account, plan, caller) or _cluster_checks(account, plan, caller)
         ),
-        **vpc_checks(account, plan.network),
+        **vpc_checks(account, plan, wanted),
         **endpoint_zone_checks(account, plan.network),
         **store_checks(account, plan, wanted),
         **backup_checks(account, plan),
@@ -148,12 +150,14 @@ def checks(
         "zones": lambda: zone_findings(plan, wanted.zone_id, account.zones()),
         "instance types on offer": lambda: offer_findings(plan, account.offers(types)),
         **quota_checks(account, plan),
+        **lustre_checks(account, plan),
         **_reservation_checks(account, plan, wanted),
         **_release_checks(account, plan),
         **key_checks(account, plan),
         "keys of buckets": lambda: bucket_key_warnings(plan, caller),
         **boundary_checks(account, plan, caller),
         **copy_checks(account, plan),
+        **image_checks(account, plan, caller),
         **cost_tag_checks(account, plan),
         **log_group_checks(account, plan),
         **secret_checks(account, plan, wanted),
@@ -217,7 +221,7 @@ def _release_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]
         f"builds of add-on {add_on.name}": lambda add_on=add_on: build_errors(
             plan, add_on, account.add_on_builds(version, add_on.name)
         )
-        for add_on in add_ons(plan)
+        for add_on in plan.add_ons.every
     }
     images: dict[str, Check] = {
         f"AMI {variant} of {release}": lambda variant=variant, release=release: ami_errors(

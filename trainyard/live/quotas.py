@@ -1,15 +1,19 @@
-"""Quotas: whether the account has room for the nodes of an environment, and public addresses for its NAT gateways."""
+"""Quotas: whether the account has room for the nodes and the Lustre file systems of an environment, and public
+addresses for its NAT gateways."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from trainyard.catalog.aws.instances import ADDRESS_QUOTA
+from trainyard.catalog.aws.storage import LUSTRE_QUOTA_GIB, LUSTRE_QUOTAS
 from trainyard.derive.pools import SYSTEM, quota_of_up, quota_takers
 from trainyard.live.questions.account import Account
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.networks import AnyNetworkPlan, OwnNetworkPlan
+from trainyard.plans.stores import LustrePlan
 from trainyard.problems import InputError, InputWarning
+from trainyard.stores.lustre_rules import more_of_quota
 
 Finding = InputError | InputWarning
 
@@ -67,6 +71,53 @@ def _guaranteed(plan: EnvironmentPlan, code: str) -> int:
         for team in plan.teams.values()
         if team.queue
         for share in team.queue.shares
+    )
+
+
+def lustre_checks(
+    account: Account, plan: EnvironmentPlan
+) -> dict[str, Callable[[], Iterator[Finding]]]:
+    """The question about each quota that Lustre file systems of the stack take from."""
+    sizes = dict[str, dict[str, int]]()
+    for name, store in plan.stores.items():
+        if isinstance(store, LustrePlan):
+            sizes.setdefault(store.deployment, {})[name] = store.capacity_gib
+    return {
+        f"quota {LUSTRE_QUOTAS[deployment]}": lambda deployment=deployment, of=of: _lustre_findings(
+            plan, deployment, of, *account.lustre_storage(plan.identity, deployment)
+        )
+        for deployment, of in sizes.items()
+    }
+
+
+def _lustre_findings(
+    plan: EnvironmentPlan,
+    deployment: str,
+    sizes: Mapping[str, int],
+    quota: float | None,
+    others: int,
+) -> Iterator[Finding]:
+    """File systems that exceed a quota. Without a number of the account the default is no proof: a
+    warning. `others`: GiB of others."""
+    total, code = sum(sizes.values()), LUSTRE_QUOTAS[deployment]
+    limit = LUSTRE_QUOTA_GIB if quota is None else quota
+    if total + others <= limit:
+        return
+    command = more_of_quota(code, total + others, plan.identity.region)
+    beside = f", beside {others} that others use" * bool(others)
+    if quota is None:
+        yield InputWarning(
+            path="environment.storage",
+            text=f"quota {code} is {limit:g} GiB by default, and the account has no number of its own; file"
+            f" systems of {deployment} take {total} for {', '.join(sizes)}{beside}: run `{command}` before"
+            " `pulumi up`",
+        )
+        return
+    yield InputError(
+        path="environment.storage",
+        must=f"need at most the {limit:g} GiB of quota {code}",
+        got=f"{total} of {deployment} for {', '.join(sizes)}{beside}",
+        fix=f"run `{command}`, or lower capacity_gib",
     )
 
 

@@ -17,11 +17,6 @@ STANDARD, NVIDIA = "standard", "nvidia"
 """Variants of EKS's AMIs: the one of system nodes and CPU nodes, and the one of GPU nodes."""
 
 
-def add_ons(plan: EnvironmentPlan) -> tuple[AddOnPlan, ...]:
-    """Every add-on of the cluster."""
-    return (*plan.add_ons.before_nodes, *plan.add_ons.after_nodes)
-
-
 def amis(plan: EnvironmentPlan) -> list[tuple[str, str]]:
     """(variant, release) of every AMI of EKS that nodes of the stack boot from, such as v20261012. Bottlerocket
     publishes its own."""

@@ -52,7 +52,7 @@ def on_this_machine(url: str) -> InputWarning:
         text=(
             f"the state is kept on this machine, at {url}: `pulumi up` on another machine knows nothing of"
             " what exists, and nothing keeps it waiting for an update here. Run"
-            " `pulumi login s3://<bucket>`, or `pulumi login` for Pulumi's own service"
+            " `pulumi login 's3://<bucket>?region=<region>'`, or `pulumi login` for Pulumi's own service"
         ),
     )
 

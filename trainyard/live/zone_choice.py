@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from trainyard.catalog.aws.zones import WITHOUT_EKS, zone_ids_with, zone_names
+from trainyard.catalog.aws.zones import WITHOUT_EKS, every_zone_name, zone_ids_with
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import InputError
 
@@ -53,7 +53,8 @@ def instead(plan: EnvironmentPlan, zones: Mapping[str, str]) -> str:
     pools' types. Other zones of the network: those of today that can stay, then by id, so that
     every account gets the same ones."""
     region, today = plan.identity.region, [zone.name for zone in plan.network.zones]
-    usable = [zone for zone in zone_names(region) if zones.get(zone, "") not in ("", *WITHOUT_EKS)]
+    known = every_zone_name(region)
+    usable = [zone for zone in known if zones.get(zone, "") not in ("", *WITHOUT_EKS)]
     if len(usable) < 2:
         return "take another region: EKS needs two zones"
     if plan.zone not in usable:

@@ -10,6 +10,7 @@ from typing import Any
 from trainyard.catalog import versions
 from trainyard.catalog.job_kinds import BESIDE, JOB_KINDS, MORE_KINDS, OTHER_JOBS
 from trainyard.derive.pools import TYPES
+from trainyard.manifests import owned_fields
 from trainyard.manifests.blanks import agreed
 from trainyard.manifests.context import ManifestContext, contexts_of
 from trainyard.manifests.document import REPLICAS, Workload, look, mapping, read_manifest
@@ -17,10 +18,9 @@ from trainyard.manifests.gang_waits import lacks_waiting, waiting
 from trainyard.manifests.names.around import Around
 from trainyard.manifests.names.names import name_problems
 from trainyard.manifests.on_stores import store_warnings
-from trainyard.manifests.owned_fields import time_to_live_warnings, without_time_to_live
 from trainyard.manifests.pod_security import pod_security_errors
 from trainyard.manifests.pool_fit import pool_problems
-from trainyard.manifests.queue_fields import queue_field_errors, team_kind_errors
+from trainyard.manifests.queue_fields import queue_field_errors, team_errors
 from trainyard.manifests.rules import manifest_problems
 from trainyard.manifests.tolerations import tolerating, toleration_warnings
 from trainyard.plans.identity import digest
@@ -79,7 +79,7 @@ class Manifest:
             image=self.image,
             checkpoints=None,
             labels=job["metadata"].get("labels", {}),
-            spec=without_time_to_live(
+            spec=owned_fields.without_time_to_live(
                 waiting(job["kind"], job["spec"]) if self.lacks_waiting else job["spec"]
             ),
             files=None,
@@ -264,8 +264,9 @@ class _Site:
         places = {problem.where for problem in (*before, *problems)}
         problems += _new(name_problems(contexts, self._around(workloads)), places)
         for context in contexts:
-            problems += [*_metadata(context, self.namespace), *time_to_live_warnings(context)]
-            problems += team_kind_errors(context, self.namespace, self.environment)
+            problems += _metadata(context, self.namespace)
+            problems += owned_fields.left_out_warnings(context)
+            problems += team_errors(context, self.namespace, self.environment)
             if not self.privileged_pods:
                 problems += pod_security_errors(context, self.namespace)
             problems += _new(queue_field_errors(context, self.environment, self.release), places)
@@ -380,8 +381,7 @@ def _metadata(context: ManifestContext, namespace: str) -> Iterator[InputError]:
 
 def _ready(workload: Workload, claims: Mapping[str, str], namespace: str) -> dict[str, Any]:
     """The object with our claims, in our namespace."""
-    given = workload.get("metadata")
-    metadata = {**(given if isinstance(given, Mapping) else {}), "namespace": namespace}
+    metadata = {**owned_fields.without_identity(workload.get("metadata")), "namespace": namespace}
     if _kind(workload) == "ClusterTrainingRuntime":
         del metadata["namespace"]
     return {**_claimed(workload.body, claims), "metadata": metadata}

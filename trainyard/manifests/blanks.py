@@ -15,7 +15,8 @@ from typing import Any
 
 from trainyard.catalog.fields import Schema, resolved, schema
 from trainyard.catalog.job_kinds import JOB_KINDS
-from trainyard.derive.job_view import RESERVED_ENV, V1_ENV
+from trainyard.derive.job_view import V1_ENV
+from trainyard.derive.policies import RESERVED_ENV
 from trainyard.manifests.document import Path, Workload, items, look, mapping, of_body, words
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.reading.placeholders import (

@@ -16,13 +16,14 @@ from trainyard.catalog.job_kinds import JOB_KINDS, job_kind
 from trainyard.catalog.quantities import amount
 from trainyard.derive.job_view import (
     OPTION,
-    RESERVED_ENV,
     V1_ENV,
     ContainerView,
     JobView,
     Where,
+    outlives_pods,
 )
 from trainyard.derive.jobs import own_spec
+from trainyard.derive.policies import given, policy_name
 from trainyard.derive.pools import TYPES
 from trainyard.manifests.document import (
     TRAINER,
@@ -32,6 +33,7 @@ from trainyard.manifests.document import (
     Workload,
     items,
     look,
+    mapping,
     mount_path,
     of_body,
     pods_of,
@@ -170,12 +172,17 @@ class ManifestContext:
             efa=self._amount(EFA) > 0,
             ranks=self._ranks(),
             torch=self.policy("torch") is not None and self.policy("mpi") is None,
+            mpi=self.policy("mpi") is not None,
+            policy=policy_name(self.policy()),
             elastic=bool(self.get("spec", "elasticPolicy")),
             most_nodes=self._most_nodes,
             host_network=any(pod.spec.get("hostNetwork") for pod in self.all_pods),
+            host_ipc=any(pod.spec.get("hostIPC") for pod in self.all_pods),
             restarts=self.restarts,
             pods_restart=self.pods_restart,
-            resumes=self.restarts > 0 and self.mounts_claim,
+            first_decides="Master" in mapping(self.workload.replicas),
+            deletes_others=self.get("spec", "runPolicy", "cleanPodPolicy") in ("Running", "All"),
+            resumes=self.restarts > 0 and outlives_pods(self.mounts),
             instance_type=self.instance_type,
             runtime_known=self.runtime is not None,
             production=self.production,
@@ -229,11 +236,6 @@ class ManifestContext:
             for container in items(spec.get("containers"))
             for mount in items(container.get("volumeMounts"))
         }
-
-    @property
-    def mounts_claim(self) -> bool:
-        """True where something is mounted that outlives a pod."""
-        return not all(kinds <= {"emptyDir", "configMap"} for kinds in self.mounts.values())
 
     def _ranks_path(self) -> Path:
         return {
@@ -310,7 +312,8 @@ class ManifestContext:
             if self.runs_for
             else []
         )
-        return frozenset((*RESERVED_ENV, *by_operator, *by_runtime, *by_job))
+        by_controller = given(policy_name(self.policy()))
+        return frozenset((*by_controller, *by_operator, *by_runtime, *by_job))
 
     def _node_rank(self, container: Container) -> int | None:
         if "Master" in container.path:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import chain
 from typing import Any
 
 from trainyard.catalog.job_kinds import JOB_KINDS, MORE_KINDS
@@ -236,15 +237,32 @@ def _shape(pattern: str) -> re.Pattern[str]:
 
 
 def read_manifest(text: str, file: str) -> tuple[tuple[Workload, ...], tuple[InputError, ...]]:
-    """Every object of a file, and what is wrong with the file itself."""
+    """Every object of a file, also in lists, and what is wrong with the file itself."""
     documents, errors = read_documents(text, file)
-    read = [(_workload(document), document) for document in documents if mapping(document.value)]
     secrets = [
-        secret.error(workload.at(*secret.path), of_object=True)
-        for workload, document in read
+        secret.error(_workload(document).at(*secret.path), of_object=True)
+        for document in documents
         for secret in document.secrets
     ]
-    return tuple(workload for workload, _ in read), (*secrets, *errors)
+    objects = chain.from_iterable(map(_opened, documents))
+    return tuple(_workload(each) for each in objects if mapping(each.value)), (*secrets, *errors)
+
+
+def _opened(document: Document) -> Iterator[Document]:
+    """The document, or the items of a list, each with the lines that it has in the file. kubectl prints several
+    objects as a List (kubernetes/kubectl, pkg/cmd/get/get.go). The API server answers with a list such as
+    PyTorchJobList, whose items have no kind."""
+    body = mapping(document.value)
+    kind, inside = str(body.get("kind")), body.get("items")
+    if not kind.endswith("List") or not isinstance(inside, list):
+        yield document
+        return
+    of_item = kind.removesuffix("List")
+    known = {"apiVersion": body.get("apiVersion"), "kind": of_item} if of_item else {}
+    for number, item in enumerate(items(inside)):
+        at = ("items", number)
+        lines = {path[2:]: line for path, line in document.lines.items() if path[:2] == at}
+        yield from _opened(Document(file=document.file, value={**known, **item}, lines=lines))
 
 
 def look(value: Any, *path: str | int) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from trainyard.derive.job_view import NODE_DISK, outlives_pods
 from trainyard.derive.scripts import saved_in, saved_in_the_container
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import (
@@ -109,9 +110,10 @@ def _not_root(
 
 def restarts_from_nothing(context: ManifestContext) -> Iterator[InputWarning]:
     """Restarts of a gang with nothing to resume from. What its script saves in the container has a warning of its
-    own."""
+    own; what is on a disk of the node, pods find that start again on the same one."""
     containers = [container for pod in context.all_pods for container in pod.containers]
     saves = any(saved_in_the_container(each.script) for each in containers)
-    if context.restarts and not context.mounts_claim and not saves:
+    keeps = any(NODE_DISK in kinds for kinds in context.mounts.values())
+    if context.restarts and not (keeps or outlives_pods(context.mounts) or saves):
         text = f"{context.restarts} restarts begin at step 0: no claim is mounted to resume from"
         yield context.warning(("spec",), text)

@@ -139,14 +139,31 @@ def owned_fields(context: ManifestContext) -> Iterator[InputError | InputWarning
                 yield context.warning(path, owned.text.format(theirs=theirs))
 
 
-def time_to_live_warnings(context: ManifestContext) -> Iterator[InputWarning]:
-    """Warnings about times to live that are left out of the object."""
+OWNERS = "ownerReferences"
+IDENTITY = ("uid", "resourceVersion", "managedFields", OWNERS)
+"""Metadata of an object that is in a cluster. With one of the first three the API server creates none (Kubernetes 1.35,
+apiserver, pkg/registry/rest/create.go and pkg/endpoints/handlers/patch.go); one without its owner it deletes."""
+
+
+def left_out_warnings(context: ManifestContext) -> Iterator[InputWarning]:
+    """Warnings about owners and times to live that are left out of the object. Nothing is wrong with a file because
+    of what else kubectl prints."""
+    for path in context.workload.find(f"metadata {OWNERS}"):
+        yield context.warning(
+            path, "it is left out: a cluster deletes an object whose owner is not there"
+        )
     for path in context.workload.find(f"spec runPolicy {TIME_TO_LIVE}"):
         yield context.warning(
             path,
             "it is left out: `pulumi up` would start a job again that it has deleted; a job that has ended"
             " holds no node",
         )
+
+
+def without_identity(metadata: Any) -> Mapping[str, Any]:
+    """Metadata of an object that is to be created."""
+    given = metadata if isinstance(metadata, Mapping) else {}
+    return {name: value for name, value in given.items() if name not in IDENTITY or not value}
 
 
 def without_time_to_live(spec: Mapping[str, Any]) -> Spec:

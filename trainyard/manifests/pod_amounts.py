@@ -7,8 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from trainyard.catalog.aws.node_disks import OF_SYSTEM, ON_NVME
 from trainyard.catalog.quantities import amount
-from trainyard.derive.job_view import PodRequest, SharedMemory, most_shared_memory
+from trainyard.derive.job_view import (
+    NODE_DISK,
+    NODE_SYSTEM,
+    PodRequest,
+    SharedMemory,
+    most_shared_memory,
+)
 from trainyard.manifests.document import TRAINER, Container, Path, Pod, Workload, items, look
 from trainyard.objects.jobs.pod_template import GPU
 
@@ -31,9 +38,19 @@ def volume_kinds(spec: Mapping[str, Any]) -> dict[str, frozenset[str]]:
     volumes = items(spec.get("volumes"))
     names = [str(volume.get("name")) for volume in volumes]
     return {
-        name: frozenset({*volume} - {"name"}) if names.count(name) == 1 else frozenset()
+        name: frozenset(_kinds(volume)) if names.count(name) == 1 else frozenset()
         for name, volume in zip(names, volumes, strict=True)
     }
+
+
+def _kinds(volume: Mapping[str, Any]) -> Iterator[str]:
+    """The kinds of a volume. A hostPath whose files end with the node has one of its own."""
+    host = str(look(volume, "hostPath", "path") or "")
+    for kind in {*volume} - {"name"}:
+        of_node = (
+            NODE_DISK if ON_NVME.search(host) else NODE_SYSTEM if OF_SYSTEM.match(host) else kind
+        )
+        yield of_node if kind == "hostPath" else str(kind)
 
 
 def pod_requests(workload: Workload) -> Iterator[PodRequest]:

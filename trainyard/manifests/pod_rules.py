@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trainyard.catalog import fabric
-from trainyard.catalog.aws.zones import ZONE_LETTERS, zone_names
+from trainyard.catalog.aws.zones import ZONE_LETTERS, every_zone_name
 from trainyard.catalog.quantities import amount
 from trainyard.manifests.blanks import blank_errors
 from trainyard.manifests.context import HYPERPOD, ManifestContext
@@ -209,7 +209,7 @@ def _fits_no_node(context: ManifestContext, term: Sequence[Requirement]) -> Iter
         regions = {*requirement.values} & {*ZONE_LETTERS}
         if label == "topology.kubernetes.io/zone" and {*requirement.values} == regions:
             for region in regions:
-                fix = f"write one of {', '.join(zone_names(region))}"
+                fix = f"write one of {', '.join(every_zone_name(region))}"
                 yield context.error(requirement.path, "be a zone, not a region", region, fix)
 
 
@@ -312,15 +312,22 @@ def _limits(context: ManifestContext, container: Container) -> Problems:
 
 
 def _efa(context: ManifestContext, container: Container) -> Problems:
-    kind = context.instance_type
-    if not kind or not kind.gpudirect or context.nodes < 2 or container.amount(EFA):
+    """EFA devices of pods with all GPUs of a node. Each device is one of its network cards (EC2 user guide, EFA)."""
+    kind, devices = context.instance_type, container.amount(EFA)
+    if not kind or context.nodes < 2 or container.amount(GPU) != kind.gpus:
         return
-    if container.amount(GPU) == kind.gpus:
+    if kind.gpudirect and not devices:
         yield context.error(
             container.at("resources"),
             f"ask for EFA on {kind.name}: TCP carries at most {fabric.tcp_bound(kind):g} GB/s",
             f"no {EFA}",
             f"add {EFA}: {kind.efa} to requests and limits",
+        )
+    elif 0 < devices < kind.efa:
+        yield context.warning(
+            container.at("resources", "limits", EFA),
+            f"{devices} of the {kind.efa} EFA devices of a {kind.name}: the nodes exchange data with"
+            f" {100 * devices / kind.efa:.3g} % of its bandwidth; write {EFA}: {kind.efa} in requests and limits",
         )
 
 

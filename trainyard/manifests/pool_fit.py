@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from trainyard.catalog.job_kinds import JOB_KINDS
-from trainyard.derive.pools import CAPACITY_TYPES, TYPES, node_type_names
+from trainyard.derive.pools import CAPACITY_TYPES, TYPES
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import Requirement
 from trainyard.manifests.pod_rules import has_its_own_error, is_preferred
 from trainyard.objects.jobs.pod_template import NODES_FOR, POOL
 from trainyard.problems import InputError, InputWarning
-from trainyard.rules.gangs import gang_errors, gpu_errors
+from trainyard.rules.gangs import gang_errors, gpu_errors, switched_off
 from trainyard.rules.pod_resources import request_problems
 from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.pools import node_type_names
 
 OF_NODES = ("karpenter.k8s.aws/", "topology.k8s.aws/")
 """Beginnings of labels of which Karpenter and EKS give nodes more than are known here."""
@@ -38,6 +39,7 @@ def pool_problems(
     yield from _topologies(context, name, _labels(name, environment))
     if context.workload.kind in JOB_KINDS:
         yield from gang_errors(context.view, name, pool)
+        yield from switched_off(context.view.where("job"), name, pool)
     else:
         yield from gpu_errors(context.view, name, pool)
     named = [each for each in context.view.requests if not has_its_own_error(each.resource)]

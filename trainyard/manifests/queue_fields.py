@@ -1,5 +1,6 @@
-"""Fields of a TrainJob that do not survive a queue: Kueue writes the whole object with types of its
-own. Zero values that mean nothing are left out instead: trainyard/catalog/kueue_types.py."""
+"""Fields of a TrainJob that do not survive a queue, because Kueue writes the whole object with types of its own,
+and what a team cannot bring into one. Zero values that mean nothing are left out instead:
+trainyard/catalog/kueue_types.py."""
 
 from __future__ import annotations
 
@@ -9,9 +10,13 @@ from trainyard.catalog.job_kinds import ENTRY_KINDS, JOB_KINDS, MORE_KINDS
 from trainyard.catalog.kueue_types import unknown_fields
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import TRAINER, mapping
+from trainyard.objects.teams.queue_admission import CLEANED
 from trainyard.problems import InputError
 from trainyard.settings.environment import EnvironmentConfig
 
+CLEAN_PODS = ("spec", "runPolicy", "cleanPodPolicy")
+"""Without it, or with None, the operator leaves all pods as they are (training-operator 1.8.1,
+pytorch_defaults.go)."""
 CLEARED = ("command", "args")
 """Fields of the trainer whose empty list takes away what the runtime has (trainer v2.1.0 and v2.3.0,
 plugins/jobset/builder.go: `args != nil`)."""
@@ -46,14 +51,27 @@ def _of_runtime(context: ManifestContext, field: str) -> bool:
     return any(each.body.get(field) for pod in context.runtime_pods for each in pod.containers)
 
 
-def team_kind_errors(
+def team_errors(
     context: ManifestContext, namespace: str, environment: EnvironmentConfig
 ) -> Iterator[InputError]:
-    """A kind that no team has a right to, and no queue counts."""
-    if context.workload.kind in MORE_KINDS and namespace != environment.namespace:
+    """A kind that no team has a right to, and no queue counts, and pods that outlive their job in a queue."""
+    if namespace == environment.namespace:
+        return
+    if context.workload.kind in MORE_KINDS:
         yield context.error(
             ("kind",),
             f"be {' or '.join(ENTRY_KINDS)} in a team, which has no right to other kinds",
             context.workload.kind,
             "write the job into environment.jobs of the environment's stack file",
+        )
+        return
+    kind = JOB_KINDS.get(context.workload.kind)
+    cleans = context.get(*CLEAN_PODS)
+    if environment.queues is not None and kind and kind.replicas and cleans in (None, "None"):
+        yield context.error(
+            CLEAN_PODS,
+            f"be {' or '.join(CLEANED)} in a team with a queue, which gives the GPUs of a job that has ended to"
+            " others: pods that go on keep them",
+            cleans or "",
+            "write Running",
         )

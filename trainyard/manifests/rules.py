@@ -23,8 +23,9 @@ from trainyard.manifests.gang_waits import short_policy
 from trainyard.manifests.owned_fields import owned_fields
 from trainyard.manifests.pod_rules import pod_problems
 from trainyard.manifests.pod_shape import SERVED, V1_SERVED
-from trainyard.objects.jobs.pod_template import GPU
+from trainyard.objects.jobs.pod_template import GPU, LABEL_CHARACTERS
 from trainyard.objects.jobs.runtime_objects import ANCESTOR
+from trainyard.objects.jobs.trainer import pod_name_end
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.jobs import job_problems
 
@@ -65,7 +66,7 @@ def _names(containers: Any) -> list[Any]:
 
 def _name(context: ManifestContext, longest_end: str) -> Problems:
     """A label of DNS, also with the longest end that the name of a pod has."""
-    most = 63 - len(longest_end)
+    most = LABEL_CHARACTERS - len(longest_end)
     for path, name in _values(context, "metadata name"):
         if not (len(str(name)) <= most and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", str(name))):
             must = (
@@ -79,8 +80,7 @@ def _name(context: ManifestContext, longest_end: str) -> Problems:
 def _job_set_name(context: ManifestContext) -> Problems:
     """JobSet's webhook counts the job, its number, the pod's number and five letters."""
     roles = [pod.role for pod in context.runtime_pods] or ["node"]
-    ends = [f"-{role}-0-{max(context.nodes - 1, 0) if role == 'node' else 0}" for role in roles]
-    yield from _name(context, f"{max(ends, key=len)}-abcde")
+    yield from _name(context, pod_name_end(roles, context.nodes))
 
 
 def _replica_name(context: ManifestContext) -> Problems:

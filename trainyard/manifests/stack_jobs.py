@@ -25,7 +25,7 @@ from trainyard.rules.model_memory import fit_problems, model_errors
 from trainyard.rules.mounts import torchrun_script_errors
 from trainyard.rules.python_files import python_warnings
 from trainyard.rules.saves import keep_warnings, lost_warnings, place_warnings
-from trainyard.rules.schedule import schedule_problems, team_schedule_errors
+from trainyard.rules.schedule import run_name_errors, schedule_problems, team_schedule_errors
 from trainyard.rules.sweep import sweep_problems
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import AnyJob, JobConfig, manifests, typed
@@ -121,6 +121,7 @@ def read_jobs(
         *_file_errors(path, jobs, folder),
         *after_errors(path, jobs),
         *team_schedule_errors(path, jobs, environment, namespace),
+        *run_name_errors(path, jobs, environment),
     )
     files = manifests(jobs)
     fits = _fits(jobs, environment, folder)

@@ -161,7 +161,10 @@ def migrate_all(
     migrations, errors = list[Migration](), list[InputError]()
     for job in jobs:
         try:
-            migrations.append(migrate(job, workloads, release=release, environment=environment))
+            taken = [each.name for each in migrations]
+            migrations.append(
+                migrate(job, workloads, release=release, environment=environment, taken=taken)
+            )
         except NotMigrated as reason:
             errors.append(reason.error)
     return migrations, errors

@@ -4,11 +4,12 @@ everything that changes or has no counterpart."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trainyard.catalog import versions
-from trainyard.derive.job_view import RESERVED_ENV
+from trainyard.derive.policies import RESERVED_ENV
 from trainyard.manifests.context import ManifestContext, contexts_of
 from trainyard.manifests.document import (
     REPLICAS,
@@ -19,9 +20,10 @@ from trainyard.manifests.document import (
     mapping,
 )
 from trainyard.migrate.leftovers import differences, left_over
+from trainyard.migrate.names import entry_name
 from trainyard.migrate.printed import Printed
 from trainyard.migrate.ranks import gpus_and_ranks
-from trainyard.migrate.result import Migration, NotMigrated, setting_name
+from trainyard.migrate.result import Migration, NotMigrated
 from trainyard.migrate.secrets_left_out import leave_out_secrets, without_secrets
 from trainyard.migrate.target import names_to_fill_in, pool_for
 from trainyard.migrate.training import Training, training
@@ -77,16 +79,18 @@ def migrate(
     *,
     release: str = next(iter(versions.TRAINERS)),
     environment: EnvironmentConfig | None = None,
+    taken: Collection[str] = (),
 ) -> Migration:
     """The entry for a job. `others`: the objects of its files, with its runtime and its ConfigMaps;
-    `release`: of the Trainer; `environment`: of the stack that the entry is for."""
+    `release`: of the Trainer; `environment`: of the stack that the entry is for; `taken`: names of other
+    entries."""
 
     def converted(job: Workload, others: Sequence[Workload]) -> Migration:
         context = contexts_of([job, *others], release=release, environment=environment)[0]
-        return _converted(context, others, environment)[0]
+        return _converted(context, others, environment, taken)[0]
 
     context = contexts_of([job, *others], release=release, environment=environment)[0]
-    migration, trains, named = _converted(context, others, environment)
+    migration, trains, named = _converted(context, others, environment, taken)
     beside = [other for other in others if other is not job]
     said = Printed(job=job, others=beside, convert=converted)
     migration.left_over += left_over(job, trains, beside, named, said)
@@ -98,6 +102,7 @@ def _converted(
     context: ManifestContext,
     others: Sequence[Workload],
     environment: EnvironmentConfig | None,
+    taken: Collection[str],
 ) -> tuple[Migration, Training, set[Path]]:
     """The entry for a job with the sentences about it, the container that it comes from, and the paths of
     the fields that have a sentence for all jobs."""
@@ -115,10 +120,11 @@ def _converted(
             )
         )
     runtime = str(job.get("spec", "runtimeRef", "name") or "torch-distributed")
+    name, renamed = entry_name(job, taken)
     pool, changed = pool_for(context, environment)
     migration = Migration(
-        name=setting_name(job.name),
-        changed=changed,
+        name=name,
+        changed=[*renamed, *changed],
         no_counterpart=left,
         entry={"runtime": runtime, "nodes": nodes, "pool": pool, "image": image},
         pytorch_job=pytorch_job(job) if job.kind == "PyTorchJob" else {},
@@ -133,7 +139,7 @@ def _converted(
     _migrate_labels(migration, job)
     if trains.pull_secrets:
         migration.entry["pull_secrets"] = [*dict.fromkeys(trains.pull_secrets)]
-    _migrate_command(migration, job, container, nodes)
+    _migrate_command(migration, job, replace(trains, container=container), nodes)
     named = _list_other_fields(migration, job, container)
     migration.changed += names_to_fill_in(migration.entry, environment)
     migration.changed += restarts_of_a_gang(job, migration.pytorch_job)
@@ -141,10 +147,11 @@ def _converted(
     return migration, trains, named
 
 
-def _migrate_command(migration: Migration, job: Workload, container: Container, nodes: int) -> None:
+def _migrate_command(migration: Migration, job: Workload, trains: Training, nodes: int) -> None:
     """A command becomes the script. Without one the image's own entrypoint keeps its arguments."""
+    container = trains.container
     if container.body.get("command"):
-        script = v2_script(job, container, nodes)
+        script = v2_script(job, container, nodes, trains.may_have)
         migration.entry["script"] = script.text
         migration.changed += script.changes
         return

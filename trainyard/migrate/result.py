@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainyard.problems import InputError
+from trainyard.settings.section import LONGEST_NAME
 
 
 @dataclass(kw_only=True)
@@ -33,7 +34,7 @@ class NotMigrated(Exception):
         super().__init__(str(error))
 
 
-def setting_name(text: str) -> str:
+def setting_name(text: str, longest: int = LONGEST_NAME) -> str:
     """The text as a name of a setting."""
-    name = re.sub(r"[^a-z0-9]+", "-", text.lower())[:32]
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower())[:longest]
     return re.sub(r"^[^a-z]+|[^a-z0-9]+$", "", name) or "job"

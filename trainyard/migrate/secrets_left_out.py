@@ -75,7 +75,6 @@ def _without_statements(line: str) -> str:
 
 def leave_out_secrets(migration: Migration) -> None:
     """Take every value with a secret in it out of the entry, and say so."""
-    migration.name = "job" if HIDDEN in migration.name else migration.name
     for settings in (migration.entry, migration.pytorch_job):
         found = [*_with_secrets(settings)]
         for path in reversed(found):

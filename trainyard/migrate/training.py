@@ -33,6 +33,14 @@ class Training:
     """The runtime, where it is in the files."""
     in_runtime: Container | None
     """The container in it."""
+    has_more_variables: bool
+    """Variables come from elsewhere: envFrom, or a runtime that is not in the files."""
+
+    def may_have(self, variable: str) -> bool:
+        """True where the container has the variable. Of what is not in the files only names in capitals count."""
+        is_in_capitals = bool(re.fullmatch(r"[A-Z][A-Z0-9_]*", variable))
+        own = {str(each.get("name")) for each in self.variables}
+        return variable in own or self.has_more_variables and is_in_capitals
 
 
 def training(context: ManifestContext, others: Sequence[Workload]) -> Training:
@@ -58,6 +66,7 @@ def training(context: ManifestContext, others: Sequence[Workload]) -> Training:
             pull_secrets=_pull_secrets(job),
             runtime=None,
             in_runtime=None,
+            has_more_variables=bool(container.body.get("envFrom")),
         )
     return _with_its_runtime(context, *pairs[0], others)
 
@@ -94,6 +103,7 @@ def _with_its_runtime(
         pull_secrets=(*_pull_secrets(runtime), *_pull_secrets(job)),
         runtime=runtime,
         in_runtime=base if runtime else None,
+        has_more_variables=runtime is None or bool(body.get("envFrom")),
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from trainyard.derive.job_view import RESERVED_ENV
+from trainyard.derive.policies import RESERVED_ENV
 from trainyard.derive.scripts import Launch, launches
 from trainyard.manifests.document import Container, Workload
 
@@ -27,8 +28,15 @@ EXPORTS = {
 SET_BY_V1 = (*EXPORTS, "WORLD_SIZE")
 RENDEZVOUS = {"rdzv_backend": "c10d", "rdzv_endpoint": "${PET_MASTER_ADDR}:${PET_MASTER_PORT}"}
 """Options without which the torchrun of a node waits at its own localhost."""
-PLAIN_WORD = re.compile(r"[\w@%+=:,./$(){}-]+")
-"""A word that a shell takes as it is, but for variables."""
+MASTER_HOST = "PYTORCH_JOB_MASTER_SERVICE_HOST"
+"""Variable of a Service that training-operator v1 made; here it is MASTER_ADDR."""
+REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
+"""$$ or $(NAME), all that Kubernetes replaces in a command and its arguments (kubernetes/kubernetes,
+third_party/forked/golang/expansion/expand.go). $$ is the one before a text that is no variable."""
+OF_THE_TRAINER = re.compile(r"MASTER_(ADDR|PORT)|RANK|WORLD_SIZE|PET_[A-Z0-9_]+")
+"""Variables that the Trainer or the script sets: numbers and hosts, which need no quotes."""
+OF_SERVICES = re.compile(r"[A-Z0-9_]+_(SERVICE_HOST|(SERVICE_)?PORT(_[A-Z0-9_]+)?)")
+"""Variables that Kubernetes sets for the Services of a namespace."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +47,12 @@ class Script:
     changes: tuple[str, ...]
 
 
-def v2_script(job: Workload, container: Container, nodes: int) -> Script:
-    """The script of the container of a job with so many nodes."""
-    text, added = _with_rendezvous(_shell_text(container), nodes)
+def v2_script(
+    job: Workload, container: Container, nodes: int, is_defined: Callable[[str], bool]
+) -> Script:
+    """The script of the container of a job with so many nodes. `is_defined`: True for the name of a variable that
+    the container may have."""
+    text, added = _with_rendezvous(_shell_text(container, is_defined), nodes)
     exports = _exports(job, text) if job.kind == "PyTorchJob" else {}
     return Script(
         text="".join(f"export {name}={value}\n" for name, value in exports.items()) + text,
@@ -52,15 +63,37 @@ def v2_script(job: Workload, container: Container, nodes: int) -> Script:
     )
 
 
-def _shell_text(container: Container) -> str:
+def _shell_text(container: Container, is_defined: Callable[[str], bool]) -> str:
     """The script with variables of Kubernetes, $(NAME), as variables of the shell."""
     text, command = container.script, container.command
     if len(command) > 1 and text == " ".join(command):  # a single word is a script, not a program
-        text = " ".join(
-            word if PLAIN_WORD.fullmatch(word) else shlex.quote(word) for word in command
-        )
-    text = text.replace("$(PYTORCH_JOB_MASTER_SERVICE_HOST)", "$(MASTER_ADDR)").strip() + "\n"
+        return " ".join(_shell_word(word, is_defined) for word in command) + "\n"
+    text = text.replace(f"$({MASTER_HOST})", "$(MASTER_ADDR)").strip() + "\n"
     return re.sub(r"(?<!\$)\$\(([A-Z][A-Z0-9_]*)\)", r"${\1}", text)
+
+
+def _shell_word(word: str, is_defined: Callable[[str], bool]) -> str:
+    """A word of a command in quotes, with its variables between them. What Kubernetes takes for no variable stays as
+    it is written: Kubernetes reads the script of the entry, too."""
+    parts, start = list[str](), 0
+    for found in REFERENCE.finditer(word):
+        if variable := _shell_variable(found[1] or "", is_defined):
+            parts += [word[start : found.start()], variable]
+            start = found.end()
+    parts.append(word[start:])
+    quoted = (part if n % 2 else part and shlex.quote(part) for n, part in enumerate(parts))
+    return "".join(quoted) or "''"
+
+
+def _shell_variable(name: str, is_defined: Callable[[str], bool]) -> str:
+    """A variable of Kubernetes as one of the shell; empty where it is none."""
+    name = "MASTER_ADDR" if name == MASTER_HOST else name
+    if OF_THE_TRAINER.fullmatch(name):
+        return f"${{{name}}}"
+    is_variable = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and (
+        OF_SERVICES.fullmatch(name) or is_defined(name)
+    )
+    return f'"${{{name}}}"' if is_variable else ""
 
 
 def _with_rendezvous(text: str, nodes: int) -> tuple[str, list[str]]:

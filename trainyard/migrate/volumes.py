@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from trainyard.catalog.aws.node_disks import ON_NVME
 from trainyard.catalog.quantities import amount
 from trainyard.derive.jobs import CHECKPOINTS
 from trainyard.derive.scripts import saved_in
@@ -15,12 +16,6 @@ from trainyard.migrate.result import Migration, setting_name
 
 SHARED_MEMORY_BYTES = 2**36
 """For a volume in memory without a sizeLimit."""
-ON_NVME = re.compile(
-    r"nvme|/mnt/k8s-disks|/mnt/disks|ephemeral|instance-?store|^/(?:local|mnt/local|mnt/scratch|scratch|tmp)"
-    r"(?:[-_/]|$)"
-)
-"""Folders of a node that lie on its NVMe disks: the paths of EKS's AMIs (nodeadm mounts a RAID at
-/mnt/k8s-disks/0), of the Deep Learning AMIs (/opt/dlami/nvme), and their usual names."""
 
 
 class Volumes:

@@ -48,12 +48,20 @@ OWN_TAGS = {
     "ec2:DeleteVpc",
     "ec2:DeleteVpcEndpoints",
     "ec2:ReleaseAddress",
+    "ec2:TerminateInstances",
     "elasticfilesystem:DeleteFileSystem",
     "fsx:DeleteFileSystem",
 }
 """Deletions of one resource, which this program has tagged: only with the stack's tag."""
 ALSO_OF_BACKUPS = {"fsx:DeleteFileSystem"}
 """Deletions of OWN_TAGS that also name a last backup, which has no tag yet."""
+OF_GUARDDUTY = {"ec2:DeleteSecurityGroup", "ec2:DeleteVpcEndpoints"}
+"""Deletions by which the AWS provider removes an endpoint and a group of GuardDuty, where they hold a VPC that it
+deletes (hashicorp/terraform-provider-aws#46953, in pulumi-aws 7.51.1: notes of aws.ec2.Vpc and aws.ec2.Subnet). It also
+takes subnets out of the endpoint, by ec2:ModifyVpcEndpoint, which endpoints of the stack need, too."""
+GUARDDUTY_TAG = "aws:ResourceTag/GuardDutyManaged"
+"""Condition key of the tag that GuardDuty gives to what it makes (GuardDuty user guide,
+using-iac-with-gdu-automated-agents-runtime-monitoring)."""
 CLUSTER_ROLE = "cluster-eksRole-role-*"
 """pulumi-eks makes the control plane's role and lets Pulumi name it."""
 ATTACHED = (
@@ -83,7 +91,7 @@ KEY_READS = ("kms:DescribeKey", "kms:GetKeyPolicy")
 BOUNDARY_READS = ("iam:GetPolicy",)
 """Calls by which `trainyard check --live` asks about the boundary."""
 COPY_READS = ("ecr:DescribeImages",)
-"""Calls by which `trainyard check --live` asks about the copies of images."""
+"""Calls by which `trainyard check --live` asks about the copies of images, and about images of jobs."""
 SECRET_READS = ("secretsmanager:DescribeSecret",)
 """Calls by which `trainyard check --live` asks about a secret of the environment's jobs. The answer
 has no value of the secret."""
@@ -138,7 +146,7 @@ class Scope:
     key: str | None = None
     """ARN of the key that encrypts what the stack stores."""
     copies: tuple[str, ...] = ()
-    """Copies of images: the account of their registry, and repositories, such as
+    """Copies of images, and images of jobs: the account of their registry, and repositories, such as
     123456789012:repository/mirror/*."""
     secrets: tuple[str, ...] = ()
     """Names and ARNs of the secrets that the environment's own jobs read."""
@@ -249,12 +257,16 @@ def _reading_named(scope: Scope) -> Iterable[Document]:
 
 
 def _statements(writes: set[str], scope: Scope) -> Iterable[Document]:
-    """The writes of one policy. Each call is in one statement."""
+    """The writes of one policy. Each call is in one statement, but deletions of what others than the stack have
+    tagged."""
     own, any_own = writes & scope.own_deletes(), writes & scope.deletes_any()
     with_ids = {action for action in writes if action.partition(":")[0] in scope.with_ids()}
     tags = {action for action in with_ids if is_tagging(action)}
     free = (writes & ANYWHERE) | with_ids - own - any_own - tags
     yield from _one("DeleteOwn", own, scope.own_tag(sorted({a.partition(":")[0] for a in own})))
+    if "ec2:DeleteVpc" in writes:
+        watched = {**scope.own_tag(["ec2"]), "Condition": _equals(GUARDDUTY_TAG, "true")}
+        yield from _one("DeleteOfGuardDuty", OF_GUARDDUTY, watched)
     backups = {"Resource": f"arn:aws:fsx:{scope.region}:*:backup/*"}
     yield from _one("DeleteWithBackup", own & ALSO_OF_BACKUPS, backups)
     yield from tagging(with_ids, region=scope.region, stack=scope.stack)

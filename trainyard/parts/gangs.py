@@ -28,7 +28,9 @@ class Gangs(Part[QueuesConfig, GangsPlan]):
         return GangsPlan(
             image=versions.PYTHON_IMAGE,
             files=program_files("gangs"),
-            ready_minutes=queues.ready_minutes,
+            # No runtime, so no model that one fetches.
+            ready_minutes=queues.ready_minutes - queues.fetch_minutes,
+            longest_backoff_seconds=queues.longest_backoff_seconds,
         )
 
     def system_pods(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from trainyard.catalog import versions
 from trainyard.catalog.aws.endpoints import SAMPLES, TOPICS
+from trainyard.catalog.aws.instances import TYPES
 from trainyard.command_line import table, wrapped
 from trainyard.objects.metrics import alertmanager, grafana
 from trainyard.objects.metrics.alertmanager import AlertmanagerPlan
@@ -13,9 +14,12 @@ from trainyard.objects.metrics.dashboards import pages
 from trainyard.objects.metrics.managed_prometheus import ManagedPrometheusPlan
 from trainyard.objects.metrics.metrics import (
     APP,
+    GPUS,
+    GPUS_BY_DRIVER,
     NAMESPACE,
     DayBudget,
     EfaExporter,
+    GpuExporter,
     GrafanaPlan,
     MetricsPlan,
     Target,
@@ -36,6 +40,10 @@ from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.metrics import AlertsConfig, MetricsConfig
 from trainyard.stores.figures import Stage, UsageCost, took
 
+OF_INSTANCE_TYPES = "karpenter_cloudprovider_instance_type_.*"
+"""Karpenter serves two series for each instance type of the region, zone and capacity type, whatever its
+NodePools ask for, which are tens of thousands (karpenter-provider-aws 1.14.1 and 1.15.0,
+pkg/controllers/metrics/controller.go), and two for each instance type (pkg/providers/instancetype/metrics.go)."""
 SEVERITIES = ("critical", "warning", "info")
 """Severities of alerts, the worst first."""
 
@@ -53,6 +61,7 @@ class Metrics(Part[MetricsConfig, MetricsPlan]):
             image=versions.PROMETHEUS_IMAGE,
             gpu_image=versions.DCGM_EXPORTER_IMAGE,
             node_image=versions.NODE_EXPORTER_IMAGE,
+            gpus=_gpus(wanted),
             efa=_efa(around.efa_instance_types),
             controllers=(*_controllers(wanted), *around.targets),
             retention_days=settings.retention_days,
@@ -64,7 +73,6 @@ class Metrics(Part[MetricsConfig, MetricsPlan]):
                 if pool.reservation and pool.reservation.ends
             ),
             budget=_budget(me.region, settings.dollars_a_day, wanted),
-            dcgm_port=DCGM_PORT if wanted.repair else None,
             push_gateway=(
                 PushGatewayPlan(image=versions.PUSHGATEWAY_IMAGE) if settings.push_gateway else None
             ),
@@ -159,7 +167,7 @@ class Metrics(Part[MetricsConfig, MetricsPlan]):
             what="managed Prometheus",
             service="prometheus",
             sku="samples",
-            quantity=samples_a_month(plan.series) // 10**6,
+            quantity=_samples(plan),
             over="a month, at most",
         )
         return (cost,) if plan.managed else ()
@@ -167,6 +175,24 @@ class Metrics(Part[MetricsConfig, MetricsPlan]):
     def stages(self, plan: MetricsPlan, nodes: tuple[str, ...]) -> tuple[Stage, ...]:
         # Nobody has measured it: one Deployment without a webhook.
         return (took("Prometheus", "helm.controller", nodes),)
+
+
+def _gpus(wanted: EnvironmentConfig) -> tuple[GpuExporter, ...]:
+    """With repair each node has the agent's server of DCGM. Two on a node disturb each other, so the exporter asks
+    that one, but where that one cannot profile: there it watches no profiling fields, which is what two servers
+    cannot share (NVIDIA/dcgm-exporter#7 and #61)."""
+    names = sorted({name for pool in wanted.pools.values() for name in pool.instance_types})
+    kinds = [TYPES[name] for name in names if TYPES[name].gpus]
+    asks = tuple(kind.name for kind in kinds if kind.profiles_itself)
+    brings = tuple(kind.name for kind in kinds if not kind.profiles_itself)
+    if not wanted.repair or not asks:
+        return (GpuExporter(name=GPUS),)
+    if not brings:
+        return (GpuExporter(name=GPUS, dcgm_port=DCGM_PORT),)
+    return (
+        GpuExporter(name=GPUS, instance_types=brings),
+        GpuExporter(name=GPUS_BY_DRIVER, instance_types=asks, dcgm_port=DCGM_PORT),
+    )
 
 
 def _efa(types: tuple[str, ...]) -> EfaExporter | None:
@@ -219,7 +245,13 @@ def _alerts(me: Identity, wanted: AlertsConfig) -> AlertmanagerPlan:
 def _controllers(wanted: EnvironmentConfig) -> tuple[Target, ...]:
     """The controllers of an environment, by the labels that their charts give to their pods."""
     found = [
-        Target(job="karpenter", namespace="kube-system", label=f"{APP}=karpenter", port=8080),
+        Target(
+            job="karpenter",
+            namespace="kube-system",
+            label=f"{APP}=karpenter",
+            port=8080,
+            unread=OF_INSTANCE_TYPES,
+        ),
         *(
             Target(
                 job=job,
@@ -247,13 +279,18 @@ def _controllers(wanted: EnvironmentConfig) -> tuple[Target, ...]:
     return tuple(found)
 
 
+def _samples(plan: MetricsPlan) -> int:
+    """Most samples of a month, in millions: those of full pools, and of as many figures as jobs can push."""
+    pushed = push_gateway.SERIES if plan.push_gateway else 0
+    return samples_a_month(plan.series + pushed) // 10**6
+
+
 def _kept_by_aws(plan: MetricsPlan) -> list[str]:
     """Report about managed Prometheus, which is paid by the sample."""
     if plan.managed is None:
         return []
-    samples = samples_a_month(plan.series) // 10**6
     return wrapped(
-        f"workspace {plan.managed.alias} of managed Prometheus gets up to {samples:,} million samples a"
+        f"workspace {plan.managed.alias} of managed Prometheus gets up to {_samples(plan):,} million samples a"
         f" month, and keeps them for {plan.managed.retention_days} days"
     )
 

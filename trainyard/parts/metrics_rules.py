@@ -20,6 +20,7 @@ from trainyard.parts.topics import topic_errors
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.metrics import AlertsConfig, MetricsConfig, RemoteWriteConfig
+from trainyard.settings.pools import PoolConfig, node_type_names
 from trainyard.settings.reading.secrets.secrets import HIDDEN
 
 AT = "environment.metrics"
@@ -108,14 +109,21 @@ def _address(remote: RemoteWriteConfig) -> Iterator[InputError]:
 
 
 def node_prices(region: str, wanted: EnvironmentConfig) -> dict[str, Price | None]:
-    """Pool → an hour of one of its nodes, as `trainyard plan` has it; None where no price of the region is
+    """NodePool → an hour of one of its nodes, as `trainyard plan` has it; None where no price of the region is
     known. Spot without a price counts with the price on demand, which is the most that it costs. Capacity
     Blocks are paid in advance, and not among them."""
     return {
-        name: _node_price(wanted, CAPACITY_SERVICES[pool.capacity], pool.instance_types[0], region)
-        for name, pool in wanted.pools.items()
-        if pool.capacity != "block" and pool.instance_types
+        node_pool: _node_price(wanted, CAPACITY_SERVICES[pool.capacity], kind, region)
+        for node_pool, kind, pool in _node_pools(wanted)
+        if pool.capacity != "block"
     }
+
+
+def _node_pools(wanted: EnvironmentConfig) -> Iterator[tuple[str, str, PoolConfig]]:
+    """(NodePool, its instance type, its pool): a pool has one for each of its types."""
+    for name, pool in wanted.pools.items():
+        for node_pool, kind in zip(node_type_names(name, pool), pool.instance_types, strict=False):
+            yield node_pool, kind, pool
 
 
 def _node_price(wanted: EnvironmentConfig, service: str, kind: str, region: str) -> Price | None:
@@ -129,7 +137,12 @@ def metrics_warnings(
     """Where the history ends with its node, where nobody is told of an alert, and where an alert
     counts less than is paid."""
     if metrics.dollars_a_day:
-        unknown = [name for name, found in node_prices(region, wanted).items() if found is None]
+        prices = node_prices(region, wanted)
+        unknown = [
+            node_pool if len(pool.instance_types) == 1 else f"{node_pool} ({kind})"
+            for node_pool, kind, pool in _node_pools(wanted)
+            if node_pool in prices and prices[node_pool] is None
+        ]
         if unknown:
             yield InputWarning(
                 path=f"{AT}.dollars_a_day",

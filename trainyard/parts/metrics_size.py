@@ -13,9 +13,10 @@ from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.metrics import MetricsConfig
 
 SERIES_BASE, SERIES_A_NODE, SERIES_A_GPU, SERIES_AN_EFA = 20_000, 450, 30, 10
-"""Estimates: controllers, which were 14,578 with Kueue and the training-operator in a world (2026-11-22),
-and API server; of a node its exporter, its containers and its network; of a GPU the fields of
-trainyard/objects/metrics/metrics.py, and what names them; of an EFA device the counters of trainyard/in_cluster/efa."""
+"""Estimates: controllers, which were 14,578 with Kueue and the training-operator in a world (2026-11-22), with
+Karpenter's series of instance types, which Prometheus drops since then, and API server; of a node its exporter,
+its containers and its network; of a GPU the fields of trainyard/objects/metrics/metrics.py, and what names
+them; of an EFA device the counters of trainyard/in_cluster/efa."""
 BYTES_A_SAMPLE = 2
 """On the disk: 1.3 are usual, and the newest hours are not compressed."""
 BYTES_A_SERIES, MEMORY_BASE_MIB = 2560, 300

@@ -74,6 +74,9 @@ class Part(ABC, Generic[Settings, Plan]):
     services: ClassVar[tuple[OptionalService, ...]] = ()
     """Services of AWS that whoever deploys calls for this part alone."""
 
+    ends_reclaimed_pods: ClassVar[bool] = False
+    """It ends the pods of a node that AWS takes back as soon as AWS says so."""
+
     def settings(self, wanted: EnvironmentConfig) -> Settings | None:
         """The section of the stack file; None where the environment does without."""
         return cast("Settings | None", getattr(wanted, self.section))

@@ -26,6 +26,7 @@ class Repair(Part[RepairConfig, RepairPlan]):
 
     name = section = "repair"
     namespace = APP
+    ends_reclaimed_pods = True
 
     def plan(self, me: Identity, settings: RepairConfig, around: Around) -> RepairPlan:
         return RepairPlan(

@@ -98,8 +98,9 @@ class Told(Part[ToldConfig, ToldPlan]):
         """Report about the receivers of messages. SNS sends the first 1,000 e-mails of a month free of
         charge (SNS pricing)."""
         return wrapped(
-            f"the end of each run, and a run that logs nothing for {plan.hung_minutes} minutes, is told to"
-            f" {plan.topic}: at most 1,000 e-mails a month are free, and 1,000 more cost 0.02 USD"
+            f"the end of each run, a run that logs nothing for {plan.hung_minutes} minutes, and one that does"
+            f" not start on its nodes in 15, is told to {plan.topic}: at most 1,000 e-mails a month are"
+            " free, and 1,000 more cost 0.02 USD"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
@@ -85,6 +86,11 @@ class ExistingClusterPlan(ClusterPlan):
     """Add-ons that the stack puts beside them, and that nobody else may have made."""
     network_policies: bool
     """Its VPC CNI must enforce NetworkPolicies, for teams."""
+    efa: bool
+    """Its VPC CNI must take efa-only interfaces, for nodes with EFA devices."""
+    full_types: Mapping[str, str]
+    """Pool → its first type whose card 0 has room for no interface beside the node's own and an efa-only one; pools
+    without such a type are not in it."""
 
 
 AnyClusterPlan = OwnClusterPlan | ExistingClusterPlan
@@ -123,3 +129,8 @@ class AddOnsPlan:
     (pulumi-eks#1525)."""
     cni_identity: bool = True
     """The stack gives the VPC CNI its role. False where the VPC CNI is not the stack's."""
+
+    @property
+    def every(self) -> tuple[AddOnPlan, ...]:
+        """All add-ons, in their order."""
+        return (*self.before_nodes, *self.after_nodes)

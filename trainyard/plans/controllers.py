@@ -12,6 +12,8 @@ from trainyard.plans.images import ChartImage
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 """Type of a Helm release, as the engine calls it."""
+OPERATOR = "training-operator"
+"""Name of the release of the training-operator."""
 
 
 @dataclass(frozen=True, kw_only=True)

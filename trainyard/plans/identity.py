@@ -54,6 +54,11 @@ class Identity:
             **more,
         }
 
+    def owns(self, tags: Mapping[str, str]) -> bool:
+        """True for the tags of something that the stack has made."""
+        own = {"trainyard:project": self.project, "trainyard:stack": self.stack}
+        return own.items() <= tags.items()
+
 
 OF_CLUSTER = "kubernetes.io/cluster/"
 """Beginning of the tag by which Kubernetes, EKS and Karpenter tell what is of a cluster."""

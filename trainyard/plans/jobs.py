@@ -152,6 +152,10 @@ SCHEDULE = "trainyard.io/schedule"
 SHELL = "trainyard.io/shell"
 """Label of a job, and of its pod, in which somebody has a terminal or runs one command."""
 
+SHELL_WORDS = ("shell", "notebook", "tensorboard", "checkpoint")
+"""Words of the tool that start such a job. Its name is the word, a hyphen and six hexadecimal digits: metrics have
+the name of a run, and no label of its pods."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoadPlan:
@@ -196,6 +200,8 @@ class SweepPlan:
     earlier: tuple[str, ...]
     """Runs of the sweep before it, of which fewer than `at_most` go on when it begins. Empty where it need not
     wait."""
+    others: tuple[str, ...] = ()
+    """All other runs of the sweep, where there are more than `at_most`: those behind it may go on already."""
 
 
 @dataclass(frozen=True, kw_only=True)

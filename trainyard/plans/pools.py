@@ -25,6 +25,7 @@ class NodeTypePlan:
     instance_type: str
     gpus: int
     """0: a CPU type."""
+    vcpus: int
     efa: int
     interfaces: tuple[NetworkInterface, ...]
     lnet_efa: int

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from trainyard.catalog.versions import minor
+from trainyard.problems import At, InputError
+
+AT = At("environment.cluster.version")
 
 
-def refusal(now: str, wanted: str) -> str | None:
-    """Reason why EKS refuses the change, and what to write instead; None where it does not. Both
-    are minor versions, such as 1.34. Source: EKS user guide, update-cluster: one minor version at a
-    time; rollback-cluster: back only by a command, nodes first."""
+def refusal(now: str, wanted: str) -> InputError | None:
+    """The error of a change that EKS refuses, or that would take a control plane back; None where there is none. Both
+    are minor versions, such as 1.34. Source: EKS user guide, update-cluster: one minor version at a time;
+    rollback-cluster: UpdateClusterVersion takes the version before for seven days, and nodes must go back first."""
     major, number = minor(now)
     next_one = f"{major}.{number + 1}"
     if minor(wanted) < minor(now):
-        return (
-            f'environment.cluster.version: must not be lower than the cluster\'s, "{now}"; got'
-            f' "{wanted}". Fix: write "{now}"; docs/upgrades.md says how to go back'
+        return AT.must(
+            f'not be lower than the cluster\'s, "{now}"',
+            got=f'"{wanted}"',
+            fix=f'write "{now}"; docs/upgrades.md says how to go back',
         )
     if minor(wanted) > minor(next_one):
-        return (
-            f"environment.cluster.version: must be at most one minor version above the cluster's,"
-            f' "{now}"; got "{wanted}". Fix: write "{next_one}", run pulumi up, then write'
-            f' "{wanted}"'
+        return AT.must(
+            f'be at most one minor version above the cluster\'s, "{now}"',
+            got=f'"{wanted}"',
+            fix=f'write "{next_one}", run pulumi up, then write "{wanted}"',
         )
     return None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainyard.catalog.job_kinds import ENTRY_KINDS, outcome, resource_of
+from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS, outcome, resource_of
+from trainyard.plan import EnvironmentPlan
 
 Outputs = Mapping[str, Any]
 Object = Mapping[str, Any]
@@ -39,6 +40,14 @@ class Deployed:
             found = found.get(step) if isinstance(found, Mapping) else None
         return found
 
+    def places(self, *types: str) -> set[tuple[Any, Any]]:
+        """Namespace and name, in the cluster, of the resources of these types."""
+        return {
+            (self.output(*found, "metadata.namespace"), self.output(*found, "metadata.name"))
+            for found in self.resources
+            if found[0] in types
+        }
+
     @property
     def kubeconfig(self) -> str | None:
         """The kubeconfig of the last update; None before there was a cluster. The provider of pulumi-eks has no
@@ -58,11 +67,31 @@ Show = Callable[[str, str, str | None], Sequence[Object]]
 where nobody answers."""
 
 
-def going(show: Show, kubeconfig: str, namespace: str | None) -> list[tuple[str, Object]]:
+def going(
+    show: Show, kubeconfig: str, namespace: str | None, kinds: Iterable[str] = ENTRY_KINDS
+) -> list[tuple[str, Object]]:
     """Kind and object of each job of a namespace, or of all, that has not ended, whoever sent it."""
     return [
         (kind, job)
-        for kind in ENTRY_KINDS
+        for kind in kinds
         for job in show(kubeconfig, resource_of(kind), namespace)
         if not outcome(job)
+    ]
+
+
+def going_of_others(
+    plan: EnvironmentPlan, deployed: Deployed, show: Show, kinds: Iterable[str] = ENTRY_KINDS
+) -> list[tuple[str, str, Object]]:
+    """Name, kind and object of each job that has not ended and that is not of the stack: an entry gets another run,
+    which asks for what is there, and the job of one that is gone ends before what it needs. None where no cluster
+    answers."""
+    if deployed.kubeconfig is None:
+        return []
+    own = {(job.namespace, job.name) for job in plan.jobs.values()} | deployed.places(
+        *ENGINE_TYPES.values()
+    )
+    return [
+        (f"{kind} {meta['namespace']}/{meta['name']}", kind, job)
+        for kind, job in going(show, deployed.kubeconfig, None, kinds)
+        if ((meta := job["metadata"])["namespace"], meta["name"]) not in own
     ]

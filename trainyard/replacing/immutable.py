@@ -86,5 +86,6 @@ def _topology(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputError]
             path="environment.queues.topology",
             must="stay preferred: Kueue refuses a queue that had a topology and has none",
             got="nothing",
-            fix="write preferred again; otherwise delete queues in one update, and add them in the next",
+            fix="write preferred again; otherwise delete queues in one update, when no job of a team runs or waits, and"
+            " add them in the next",
         )

@@ -32,15 +32,25 @@ WHOLE = "Compared with what is deployed"
 FAILED = "The preview failed, and has compared only this with what is deployed"
 NOTHING_SAID = "the preview failed before it compared anything; the log of the job says why"
 """The error of a preview without counts: every stack has a resource, which is the stack itself."""
+UNSAID = (
+    "the preview failed without an error in its JSON, as for a violated policy; the same `pulumi preview` without"
+    " --json prints why"
+)
+"""The error of a preview that ended with an exit code alone: its JSON leaves out all events of policies (pulumi 3.259,
+pkg/backend/display/json.go, ShowPreviewDigest)."""
 
 
 def previewed(
-    preview: Mapping[str, Any], jobs: Mapping[str, JobPlan], known: Collection[str] = ()
+    preview: Mapping[str, Any],
+    jobs: Mapping[str, JobPlan],
+    known: Collection[str] = (),
+    *,
+    failed: bool = False,
 ) -> Iterator[str]:
     """Changes that Pulumi would make. `jobs`: the jobs of the stack. `known`: warnings of the stack file, which no
-    change brings."""
+    change brings. `failed`: the exit code of the preview is not 0."""
     steps = preview.get("steps") or []
-    yield from _counted(preview)
+    yield from _counted(preview, failed=failed)
     yield from _lost(steps, jobs)
     yield from _deleted(steps)
     yield from _updated(steps)
@@ -74,10 +84,11 @@ def as_markdown(line: str) -> str:
     return "`".join(parts)
 
 
-def _counted(preview: Mapping[str, Any]) -> Iterator[str]:
+def _counted(preview: Mapping[str, Any], *, failed: bool) -> Iterator[str]:
     """Errors, and the number of resources by what happens to them."""
     counts = preview.get("changeSummary") or {}
-    errors = _said(preview, "error") or ([] if counts else [NOTHING_SAID])
+    unsaid = [UNSAID] if failed else []
+    errors = _said(preview, "error") or (unsaid if counts else [NOTHING_SAID])
     if errors:
         yield from (*items("error", errors), "")
     if counts:

@@ -2,9 +2,15 @@
 own>::<name>`."""
 
 
+def types_of(urn: str) -> list[str]:
+    """The types of its parents, from the outermost one, and its own as the last (pulumi 3.259,
+    sdk/go/common/resource/urn/urn.go, New)."""
+    return urn.split("::")[2].split("$")
+
+
 def type_of(urn: str) -> str:
     """The type of the resource itself."""
-    return urn.split("::")[2].rpartition("$")[2]
+    return types_of(urn)[-1]
 
 
 def name_of(urn: str) -> str:

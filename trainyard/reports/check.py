@@ -13,7 +13,7 @@ from dataclasses import replace
 from trainyard.parts.parts import monthly_limit, wanted_parts
 from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
 from trainyard.problems import InputError, InputWarning, counted, listed
-from trainyard.reports.charts import chart_errors
+from trainyard.reports.charts import chart_problems
 from trainyard.reports.minutes.limits import below
 from trainyard.reports.stack_file import HAS_ERRORS, NO_FILE, planned_file
 from trainyard.rules.principals import unasked
@@ -69,7 +69,7 @@ def _beside(
         yield from _not_compared(wanted)
     if reading.errors:
         return  # values stand in for wrong ones
-    yield from chart_errors(wanted, config.stack)
+    yield from chart_problems(wanted, config.stack)
     if not asks:
         yield from unasked(wanted)
 

@@ -19,13 +19,13 @@ from trainyard.catalog.aws.prices import stale
 from trainyard.catalog.upstream.releases import NEWEST, PACKAGES, SEEN
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
-from trainyard.live.releases import add_ons, ami_release, amis, in_order, newest, with_bottlerocket
+from trainyard.live.releases import ami_release, amis, in_order, newest, with_bottlerocket
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.reports.costs.cost import estimate
 from trainyard.reports.plan import as_json, errors_as_json
 from trainyard.reports.stack_file import errors_of, report_on
 from trainyard.rules.cluster import end_of_support, next_release
-from trainyard.rules.environment import offers_warnings
+from trainyard.rules.environment import offers_warnings, surroundings
 from trainyard.rules.stores import store_warnings
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.reading.reader import Reading
@@ -66,7 +66,7 @@ def due(plan: EnvironmentPlan, wanted: EnvironmentConfig, now: datetime) -> list
     if trainer:  # it says what upstream has, too
         del installed["Trainer"]
     found = [
-        _support(wanted, today),
+        _support(plan.identity.region, wanted, today),
         *_blocks(wanted),
         *_system_nodes(plan),
         *trainer,
@@ -81,7 +81,7 @@ def _order(one: Due) -> tuple[bool, bool, str]:
     return (not one.when.startswith("until"), not one.when, one.when)
 
 
-def _support(wanted: EnvironmentConfig, today: date) -> Due:
+def _support(region: str, wanted: EnvironmentConfig, today: date) -> Due:
     cluster = wanted.cluster
     release, newer_one = versions.KUBERNETES[cluster.version], next_release(cluster.version)
     standard = release.support(today) == "standard"
@@ -89,18 +89,19 @@ def _support(wanted: EnvironmentConfig, today: date) -> Due:
         what=end_of_support(cluster.version, cluster.upgrade_policy, today),
         when=f"{'until' if standard else 'since'} {release.standard_ends}",
         do=(
-            f"write cluster: {{version: {as_yaml(newer_one)}}}; {UPGRADES}{_warned(wanted, newer_one)}"
+            f"write cluster: {{version: {as_yaml(newer_one)}}}; {UPGRADES}{_warned(region, wanted, newer_one)}"
             if newer_one
             else "update this checkout: it knows no later version"
         ),
     )
 
 
-def _warned(wanted: EnvironmentConfig, version: str) -> str:
+def _warned(region: str, wanted: EnvironmentConfig, version: str) -> str:
     """Warnings of `check` about the stores on another release of Kubernetes, which it does not have on theirs."""
     later = replace(wanted, cluster=replace(wanted.cluster, version=version))
-    same = {*map(str, store_warnings(wanted))}
-    new = [str(each) for each in store_warnings(later) if str(each) not in same]
+    around = surroundings(region, wanted)
+    same = {*map(str, store_warnings(wanted, around))}
+    new = [str(each) for each in store_warnings(later, around) if str(each) not in same]
     return "".join(f"; {each}" for each in new)
 
 
@@ -230,7 +231,7 @@ def newer(account: Account, plan: EnvironmentPlan) -> list[Due]:
         lambda add_on=add_on: _build(
             version, add_on.name, add_on.version, account.add_on_builds(version, add_on.name)
         )
-        for add_on in add_ons(plan)
+        for add_on in plan.add_ons.every
     ]
     questions += [
         lambda variant=variant, release=release: _ami(

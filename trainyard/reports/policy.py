@@ -34,7 +34,7 @@ from trainyard.objects.iam.policies import Document
 from trainyard.parts.parts import SERVICES, cost_tags, part_types
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.clusters import ExistingClusterPlan
-from trainyard.plans.images import parts
+from trainyard.plans.images import images_in, in_region, parts
 from trainyard.plans.networks import ExistingNetworkPlan, has_flow_logs
 from trainyard.reports.stack_file import report_on
 from trainyard.settings.reading.reader import Reading
@@ -113,10 +113,21 @@ def _secrets(plan: EnvironmentPlan) -> tuple[str, ...]:
 
 
 def _copies(plan: EnvironmentPlan) -> tuple[str, ...]:
-    """Repositories of copies of images: account, and the first part of the name."""
-    names = [parts(each.copy) for each in plan.copies]
-    found = {(one.registry.partition(".")[0], one.repository.partition("/")[0]) for one in names}
-    return tuple(sorted(f"{account}:repository/{start}/*" for account, start in found))
+    """Repositories of ECR about which `trainyard check --live` asks. Of copies: account, and the first part of the
+    name; of images of jobs: account and name."""
+    copies = {each.copy for each in plan.copies}
+    own = {
+        image
+        for job in plan.jobs.values()
+        for image in images_in(job)
+        if in_region(image, plan.access.region) and image not in copies
+    }
+    begins = {
+        (name.registry, f"{name.repository.partition('/')[0]}/*") for name in map(parts, copies)
+    }
+    whole = {(name.registry, name.repository) for name in map(parts, own)}
+    found = {(registry.partition(".")[0], names) for registry, names in begins | whole}
+    return tuple(sorted(f"{account}:repository/{names}" for account, names in found))
 
 
 def _questions(plan: EnvironmentPlan) -> set[str]:

@@ -1,8 +1,8 @@
-"""`python -m trainyard.reports.pull_request STACK [PREVIEW]`: what a pull request changes, as a comment in
-Markdown.
+"""`python -m trainyard.reports.pull_request STACK [PREVIEW] [--exit-code CODE]`: what a pull request changes, as a
+comment in Markdown.
 
-PREVIEW is what `pulumi preview --json` has printed for the stack. Without it nobody knows what is
-deployed, and the comment says so.
+PREVIEW is what `pulumi preview --json` has printed for the stack, and CODE its exit code: a preview that violates a
+policy fails, and its JSON does not say so. Without PREVIEW nobody knows what is deployed, and the comment says so.
 """
 
 from __future__ import annotations
@@ -39,6 +39,13 @@ def main(arguments: list[str]) -> int:
         type=Path,
         help="file with the output of `pulumi preview --json` (an empty account by default)",
     )
+    parser.add_argument(
+        "--exit-code",
+        metavar="CODE",
+        type=int,
+        default=0,
+        help="exit code of that `pulumi preview` (0 by default)",
+    )
     options = parser.parse_args(arguments)
     print(f"### {options.stack}\n")
     found = planned_file(options.stack)
@@ -52,7 +59,8 @@ def main(arguments: list[str]) -> int:
     lines, before, known = [EMPTY, ""], {}, told(planned.warnings)
     if options.preview:
         preview = json.loads(options.preview.read_text())
-        lines = [*previewed(preview, planned.plan.jobs, known)]
+        failed = options.exit_code != 0
+        lines = [*previewed(preview, planned.plan.jobs, known, failed=failed)]
         before = deployed_figures(preview)
     print("\n".join([*lines, *figures(summary(planned.plan), before), *_folded(known)]))
     return 0

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from trainyard.catalog import versions
 from trainyard.catalog.versions import KubernetesRelease, minor
 from trainyard.derive.cluster import named_roles
-from trainyard.derive.job_view import RESERVED_ENV
+from trainyard.derive.policies import given
 from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
 from trainyard.plans.access import NamedRole
 from trainyard.problems import REMOVE, At, InputError, InputWarning
@@ -210,7 +210,7 @@ def _own_runtime(
         )
     yield from torchtune_errors(path, own, wanted)
     yield from variable_errors(f"{path}.env", own.env)
-    for variable in own.env.keys() & {*RESERVED_ENV}:
+    for variable in own.env.keys() & {*given(own.kind)}:
         yield At(f"{path}.env.{variable}").must(
             "not be a variable that the Trainer sets: it replaces the value",
             got=own.env[variable],

@@ -14,7 +14,7 @@ from trainyard.objects.jobs.pod_template import NO_DEVICES, VISIBLE
 from trainyard.problems import InputError, InputWarning
 
 STARTS_MORE = re.compile(
-    r"--?(?:trainer\.)?(?:devices|gpus|num[-_]gpus|strategy|nproc\S*|tensor[-_]parallel\S*|tp)\b"
+    r"(?:--?|\btrainer\.)(?:devices|gpus|num[-_]gpus|strategy|nproc\S*|tensor[-_]parallel\S*|tp)\b"
     r"|spawn|parallel|device_map|ray\b|CUDA_VISIBLE_DEVICES"
 )
 """Words that show that a program uses several GPUs by itself."""

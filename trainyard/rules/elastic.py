@@ -1,14 +1,16 @@
 """Errors and warnings about jobs whose number of nodes can change while they run.
 
 Sources: training-operator v1.8.1 (pkg/controller.v1/pytorch/elastic.go, pytorchjob_controller.go), torch 2.15
-(distributed/elastic/agent/server/api.py, rendezvous/c10d_rendezvous_backend.py). What the operator
-does with the pods of nodes that leave: tests/controllers/test_elastic.py.
+(distributed/elastic/agent/server/api.py, rendezvous/c10d_rendezvous_backend.py), Karpenter 1.14.1
+(pkg/utils/pod/scheduling.go, IsEvictable). What the operator does with the pods of nodes that leave:
+tests/controllers/test_elastic.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainyard.parts.parts import wanted_parts
 from trainyard.problems import At, InputError, InputWarning
 from trainyard.rules.jobs import controller_fix
 from trainyard.settings.environment import EnvironmentConfig
@@ -67,7 +69,14 @@ def elastic_warnings(
             f" again only as often as `restarts` says, which is 0; write restarts: {ENOUGH}, and checkpoints"
         )
     pool, meet = environment.pools.get(job.pool), job.torchrun and job.torchrun.rendezvous
-    if pool and pool.capacity == "spot" and not meet:
+    is_spot = pool is not None and pool.capacity == "spot"
+    if is_spot and not any(part.ends_reclaimed_pods for part, _ in wanted_parts(environment)):
+        yield At(f"{path}.pool").warning(
+            f"pool {job.pool} is spot, and two minutes before AWS takes a node back nobody tells its ranks, because"
+            " Karpenter evicts no pod of a training: what they have not saved is lost with the node; write repair: {}"
+            " under environment, which then ends that pod with SIGTERM"
+        )
+    if is_spot and not meet:
         yield At(f"{path}.elastic").warning(
             f"every node of pool {job.pool} is spot, also that of worker-0, which hosts the rendezvous: when"
             " AWS takes that node back, the other nodes stop, are paid for, and resume from the newest"

@@ -13,9 +13,8 @@ from pathlib import PurePosixPath
 
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.launchers import launcher_of
-from trainyard.derive.shell import Command, Script, read_script
+from trainyard.derive.shell import READS_MORE, Command, Script, read_script
 from trainyard.problems import InputError, InputWarning
-from trainyard.rules.one_node import READS_MORE
 from trainyard.rules.scripts import SHELLS
 
 Problems = Iterator[InputError | InputWarning]
@@ -31,6 +30,23 @@ NO_FAILURE = re.compile(r"(?:echo|printf|date|true|:|touch|sleep|logger|exit\s+0
 """A command behind || that forgets the failure."""
 WAITS = re.compile(r"\b(?:wait|fg|jobs|kill|pgrep|ps|trap)\b|--pid")
 """Words by which a script waits for what it has started, or may do so."""
+RAY_WORKER = re.compile(
+    r"(exec\s+)?(?:\S*/)?ray\s+start\s(?!.*--head\b)(?=.*--address\b)", re.DOTALL
+)
+"""A command by which a node joins a Ray head."""
+LOOPS = re.compile(r"\bwhile\s+(?:true|:)\s*[;\n]\s*do\s+sleep\s+\S+\s*[;\n]\s*done\b")
+"""A loop that never ends."""
+TRIES = re.compile(r"(?:.*\s)?(?P<word>until|while\s+!)\s+(?P<command>.*)")
+"""A loop, as a condition of the commands in it, that goes on as long as a command fails."""
+ALWAYS = re.compile(r"(?:.*\s)?(?:while\s+(?:true|:)|until\s+false)\s*$")
+"""A loop that goes on whatever happens."""
+BOUNDS = re.compile(
+    r"(?<![\w./-])(?:break|exit|return|kill|let|expr|exec)\b(?![.\w=])|(?<![\w-])timeout\s+[-\d$]|\btest\s+[-$\"']"
+    r"|\(\(|\[ |\b(?:SECONDS|date)\b"
+)
+"""Words by which a loop ends: a jump out of it, a number of tries, or a time."""
+BRANCH_ENDS = re.compile(r"(?:^|[\s;])(?:else|elif|fi|esac)(?=[\s;]|$)|;;")
+"""Words between which the commands of an if or a case stand."""
 ASKS = re.compile(
     r"\$\?|PIPESTATUS|\b(?:trap|wait)\b|\b(?:exit|return)\b(?!\s+0\b)|\b(?:false|kill|eval|grep|test)\b|\[ "
 )
@@ -45,6 +61,85 @@ def hidden_end(view: JobView, container: ContainerView) -> Problems:
         launcher = launcher_of(command.text)
         if launcher and command.depth == 0 and not command.text.startswith("exec "):
             yield from _of_launch(container, script, number, launcher)
+
+
+def endless_tries(view: JobView, container: ContainerView) -> Problems:
+    """Loops that start a launcher again for ever: one that fails in each try, or that has ended well, keeps its nodes.
+    bash asks for the end of neither (POSIX.1-2024, Shell Command Language, 2.9.4, The while Loop, The until Loop)."""
+    script = read_script(_text(container))
+    lines = dict.fromkeys(line for each in script.commands for line in each.under.splitlines())
+    for line in lines:
+        inside = [each for each in script.commands if line in each.under.splitlines()]
+        body = script.text[inside[0].end - len(inside[0].text) : inside[-1].end]
+        if BOUNDS.search(f"{line}\n{body}"):
+            continue
+        tries = TRIES.match(line)
+        if tries and (launcher := launcher_of(tries["command"])):
+            loop = f"{' '.join(tries['word'].split())} {launcher}"
+            yield container.where("script").warning(_goes_on_for_ever(loop, "where each try fails"))
+        elif ALWAYS.match(line):
+            for launcher in [found for each in inside if (found := launcher_of(each.text))][:1]:
+                text = _goes_on_for_ever(" ".join(line.split()), f"also when {launcher} has ended")
+                yield container.where("script").warning(text)
+
+
+def _goes_on_for_ever(loop: str, when: str) -> str:
+    return (
+        f"`{loop}` goes on for ever, {when}, and the nodes are paid for until somebody deletes the job; count the"
+        " tries, as `for try in 1 2 3; do torchrun … && break; done` does, or let restarts of the gang do it"
+    )
+
+
+def ray_workers(view: JobView, container: ContainerView) -> Problems:
+    """Nodes of Ray that do not end when its head has ended, or that end with an error then. `ray start --block` ends
+    with code 1 when the raylet has died (ray 2.9 and later, python/ray/scripts/scripts.py), which dies when it has
+    found no head for 60 s (gcs_rpc_client.h). A PyTorchJob is complete when its Master is, and its other pods then
+    go on, unless a cleanPodPolicy deletes them (training-operator v1.8.1, pytorchjob_controller.go; common/job.go,
+    DeletePodsAndServices)."""
+    if view.nodes < 2 or view.mpi or view.deletes_others:
+        return
+    script = read_script(_text(container))
+    for command in script.commands:
+        worker = RAY_WORKER.match(command.text)
+        if not worker or command.operator in (("&", "|") if worker[1] else ("&", "|", "||")):
+            continue
+        branch = BRANCH_ENDS.split(script.text[command.end :])[0]
+        if stays := _stays(branch):
+            yield container.where("script").warning(
+                f"`{stays}` keeps this pod after the Ray head has ended, and its node is paid for, until somebody"
+                f" deletes the job; write --block || true behind `ray start` in its place{_or_cleaned(view)}"
+            )
+        elif "--block" in command.text and (worker[1] or not read_script(branch).commands):
+            yield from _fails_with_its_head(view, container, bool(worker[1]))
+
+
+def _fails_with_its_head(view: JobView, container: ContainerView, by_exec: bool) -> Problems:
+    """A pod that fails when the Ray head has ended, which does no harm where the job is complete and the pod does not
+    start again. `by_exec`: bash runs nothing behind it."""
+    if view.first_decides and not (view.restarts or view.pods_restart):
+        return
+    then = "a complete run counts as failed, and starts again if it may restart"
+    if view.first_decides:
+        then = "the job is complete, and this pod starts again for ever, on its node"
+    yield container.where("script").warning(
+        f"`ray start --block` ends with code 1 a minute after the Ray head has ended: {then};"
+        f" {'delete exec, and ' if by_exec else ''}write || true behind it{_or_cleaned(view)}"
+    )
+
+
+def _or_cleaned(view: JobView) -> str:
+    """The other way, where the end of one pod is that of the job."""
+    if not view.first_decides:
+        return ""
+    entry = view.origin == "entry"
+    return f", or add {'clean_pods: running' if entry else 'runPolicy: {cleanPodPolicy: Running}'}"
+
+
+def _stays(branch: str) -> str:
+    """The first command that never ends, or a loop of them; empty where there is none."""
+    stays = [each.text for each in read_script(branch).commands if FOREVER.match(each.text)]
+    stays += [" ".join(loop.split()) for loop in LOOPS.findall(branch)]
+    return stays[0][:60] if stays else ""
 
 
 def _text(container: ContainerView) -> str:

@@ -17,15 +17,17 @@ from trainyard.derive.jobs import stores
 from trainyard.derive.pools import TYPES, job_type
 from trainyard.objects.jobs.upstream_runtimes import TUNED
 from trainyard.problems import REMOVE, At, InputError, InputWarning, one_of, write_one_of
+from trainyard.rules.buckets import identity_warnings
 from trainyard.rules.checkpoints import checkpoint_errors, checkpoint_warnings, place_to_save
 from trainyard.rules.elastic import elastic_errors, elastic_warnings
-from trainyard.rules.gangs import gang_errors
+from trainyard.rules.gangs import gang_errors, switched_off
 from trainyard.rules.jobs import controller_fix, job_problems
 from trainyard.rules.loads import load_errors, load_warnings, shared_place_errors
 from trainyard.rules.model_memory import model_memory_warnings
 from trainyard.rules.pod_resources import mount_memory_warnings, request_problems
 from trainyard.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from trainyard.rules.pools import unknown_pool
+from trainyard.rules.runtimes import runtime_errors, runtime_warnings
 from trainyard.rules.secrets import secret_errors, secret_warnings
 from trainyard.rules.writes import weak_writes
 from trainyard.settings.environment import EnvironmentConfig, OwnRuntimeConfig
@@ -63,6 +65,8 @@ def judged(
         warnings += weak_writes(view, mounts, environment)
         warnings += [problem for problem in problems if isinstance(problem, InputWarning)]
         warnings += elastic_warnings(at, job, environment)
+        warnings += identity_warnings(view, job, environment)
+        warnings += runtime_warnings(at, job, environment)
         warnings += pod_warnings(at, job, environment)
         warnings += model_memory_warnings(at, job, environment)
         warnings += load_warnings(at, job)
@@ -91,6 +95,7 @@ def _errors(
         yield from checkpoint_errors(path, job, environment, region)
     yield from import_errors(path, job, environment)
     yield from _runtime(path, job, environment)
+    yield from runtime_errors(path, job, environment)
     yield from _pytorch_job(path, job, environment)
     yield from _resume(path, job, environment)
     yield from _priority(path, job, environment)
@@ -129,6 +134,7 @@ def _entry_warnings(
 def _pool_warnings(
     path: str, job: JobConfig, pool: PoolConfig, environment: EnvironmentConfig
 ) -> Iterator[InputWarning]:
+    yield from switched_off(At(path), job.pool, pool)
     kind = job_type(job, environment)
     slow = fabric.slow(kind) if kind and job.nodes > 1 and not job.allow_slow_fabric else None
     if slow:

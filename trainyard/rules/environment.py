@@ -116,14 +116,19 @@ def _nothing_to_replace(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
             )
 
 
-def errors_of_stores(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
-    """Every error of one store by itself."""
-    around = Surroundings(
+def surroundings(region: str, wanted: EnvironmentConfig) -> Surroundings:
+    """Facts of an environment by which its stores are judged."""
+    return Surroundings(
         region=region,
         pools=wanted.pools,
         instance_types=first_types(wanted),
         key=wanted.kms_key_arn,
     )
+
+
+def errors_of_stores(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Every error of one store by itself."""
+    around = surroundings(region, wanted)
     for name, store in wanted.storage.items():
         yield from store_errors(f"environment.storage.{name}", store, around)
 
@@ -194,7 +199,7 @@ def environment_warnings(
     yield from hours_warnings("environment.jobs", wanted.jobs, wanted.pools, now)
     for part, settings in wanted_parts(wanted):
         yield from part.warnings(settings, region, wanted)
-    yield from store_warnings(wanted)
+    yield from store_warnings(wanted, surroundings(region, wanted))
     yield from price_warnings(wanted)
 
 

@@ -121,8 +121,7 @@ def _stores_with(wanted: EnvironmentConfig, add_on: str) -> list[str]:
 
 def _by_name(wanted: EnvironmentConfig) -> dict[str, AddOnPlan]:
     me = Identity(project="", stack="", region="")
-    made = all_add_ons(me, wanted)
-    return {one.name: one for one in (*made.before_nodes, *made.after_nodes)}
+    return {one.name: one for one in all_add_ons(me, wanted).every}
 
 
 def _is_ours(ours: dict[str, AddOnPlan], name: str) -> bool:

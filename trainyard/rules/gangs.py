@@ -12,7 +12,7 @@ from trainyard.catalog.aws.instances import InstanceType
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.derive.job_view import JobView
 from trainyard.derive.pools import TYPES, largest_gang
-from trainyard.problems import InputError
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.pools import PoolConfig
 
 OF_RUNTIMES = "name a runtime of environment.trainer.own_runtimes that has max_restarts"
@@ -25,6 +25,16 @@ def gang_errors(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputErr
     if view.nodes > 1:
         yield from _one_node_only(view, name, pool)
     yield from () if view.gpus_elsewhere else gpu_errors(view, name, pool)
+
+
+def switched_off(at: At, name: str, pool: PoolConfig) -> Iterator[InputWarning]:
+    """Warning about a job on a static pool without nodes, whose pods wait. Karpenter launches none for them
+    (karpenter 1.14.1 and 1.15.2, pkg/controllers/static: it keeps as many nodes as replicas says)."""
+    if pool.replicas == 0:
+        yield at.warning(
+            f"the nodes of pool {name} are switched off (replicas: 0), so the job waits until you write more"
+            " replicas and run `pulumi up`"
+        )
 
 
 def _size(view: JobView, name: str, pool: PoolConfig) -> Iterator[InputError]:

@@ -149,10 +149,11 @@ def mixed_type_errors(path: str, pool: PoolConfig) -> Iterator[InputError]:
             fix=f"write [{listed[0]}], and another pool for the other types",
             write=[listed[0]],
         )
-    if len(listed) > 1 and (pool.replicas or pool.capacity in ("reservation", "block")):
+    static = pool.replicas is not None
+    if len(listed) > 1 and (static or pool.capacity in ("reservation", "block")):
         yield InputError(
             path=path,
-            must=f"list one type, as the pool has {'replicas' if pool.replicas else 'a reservation, which is of one'}",
+            must=f"list one type, as the pool has {'replicas' if static else 'a reservation, which is of one'}",
             got=as_yaml(listed),
             fix=f"write that of the reservation, such as [{listed[0]}], and another pool for the other types"
             if pool.reservation

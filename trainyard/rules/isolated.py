@@ -1,8 +1,9 @@
 """Errors and warnings where nodes have no way to the internet or reach AWS APIs by endpoints of the
 VPC.
 
-Sources: EKS user guide, private-clusters; Karpenter 1.14.1, settings.isolatedVPC; VPC user guide, NAT
-gateways and AWS PrivateLink (private DNS answers with addresses of the VPC).
+Sources: EKS user guide, private-clusters; Karpenter 1.14.1, settings.isolatedVPC, whose prices are in
+trainyard/catalog/upstream/karpenter.py; VPC user guide, NAT gateways and AWS PrivateLink (private DNS answers with
+addresses of the VPC).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from trainyard.catalog.aws.endpoints import NONE
+from trainyard.catalog.upstream.karpenter import has_price
+from trainyard.catalog.versions import KARPENTERS
 from trainyard.derive.scripts import script_of
 from trainyard.parts.parts import wanted_parts
 from trainyard.plans.images import in_region
@@ -18,6 +21,7 @@ from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig
 from trainyard.settings.network import NetworkConfig
+from trainyard.settings.pools import PoolConfig
 
 NETWORK, IMAGES = "environment.network", "environment.artifacts.images"
 DOWNLOADS = re.compile(
@@ -42,6 +46,37 @@ def isolation_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputEr
             fix=f"write images: <account>.dkr.ecr.{region}.amazonaws.com/mirror, and run trainyard mirror"
             " before pulumi up",
         )
+    yield from _price_errors(wanted)
+
+
+def _price_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Pools on demand that never get a node."""
+    release = wanted.karpenter.version
+    for path, pool, unpriced in _unpriced(wanted):
+        if len(unpriced) < len(pool.instance_types):
+            continue
+        better = [one for one in KARPENTERS if any(has_price(one, kind) for kind in unpriced)]
+        ways = [
+            *(f"write karpenter.version: {one}" for one in better[-1:]),
+            *(["write capacity: spot"] if pool.replicas is None else []),
+            "name a reservation with capacity: reservation",
+        ]
+        yield At(path).must(
+            f"be types that Karpenter {release} has a price of: with internet: none it learns no other, and"
+            " launches no node on demand without one",
+            got=", ".join(unpriced),
+            fix="; or ".join(ways),
+        )
+
+
+def _unpriced(wanted: EnvironmentConfig) -> Iterator[tuple[str, PoolConfig, list[str]]]:
+    """Place, pool and its types that Karpenter launches no node of on demand."""
+    for name, pool in wanted.pools.items():
+        unpriced = [
+            kind for kind in pool.instance_types if not has_price(wanted.karpenter.version, kind)
+        ]
+        if unpriced and pool.capacity == "on_demand":
+            yield f"environment.pools.{name}.instance_types", pool, unpriced
 
 
 def _own_errors(network: NetworkConfig) -> Iterator[InputError]:
@@ -83,6 +118,12 @@ def isolation_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
         f"none: {NONE['pricing']}, so pools of several"
         " instance types are compared by prices that may have changed since"
     )
+    for path, pool, unpriced in _unpriced(wanted):
+        if len(unpriced) < len(pool.instance_types):
+            yield At(path).warning(
+                f"Karpenter {wanted.karpenter.version} has no price of {', '.join(unpriced)}, and with internet:"
+                " none it learns none: it launches the other types only"
+            )
     if wanted.cluster.endpoint != "private":
         yield At("environment.cluster.endpoint").warning(
             "the Kubernetes API still answers public_access_cidrs from the internet, though nodes"

@@ -8,21 +8,31 @@ distributed/elastic. Examples of each rule: tests/trainyard/rules/test_jobs.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from trainyard.catalog import fabric, versions
 from trainyard.catalog.aws.instances import GPU_TYPES
 from trainyard.catalog.job_kinds import JOB_KINDS, MORE_KINDS, job_kind
-from trainyard.derive.job_view import RESERVED_ENV, ContainerView, JobView
+from trainyard.derive.job_view import (
+    KEEPS_NOTHING,
+    NODE_DISK,
+    NODE_SYSTEM,
+    POD_DISK,
+    ContainerView,
+    JobView,
+)
 from trainyard.derive.jobs import CHECKPOINTS, PLACE
-from trainyard.derive.scripts import launches, saved_in, single_program
+from trainyard.derive.policies import reserved
+from trainyard.derive.scripts import knows_s3, launches, saved_in, single_program
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules import (
+    buckets,
     clones,
     devices,
     endings,
     gang_waits,
     launchers,
+    mpi_variables,
     one_node,
     owners,
     rendezvous,
@@ -74,10 +84,27 @@ def _shared_memory(view: JobView) -> Problems:
             )
 
 
+def _small_shared_memory(view: JobView) -> Problems:
+    """A job of a file whose ranks have the 64 MiB of a container. Ranks of NCCL whose GPUs have no NVLink exchange data
+    through /dev/shm, in 9 MiB for each connection, of which two GPUs need less (NVIDIA/nccl#342, #1518). A new NCCL
+    that may pin memory of the host needs none, so this is a warning. An entry always has more."""
+    kind, has_some = view.instance_type, any("/dev/shm/".startswith(path) for path in view.mounts)
+    is_judged = view.runtime_known and view.starts_own_ranks and view.kind in JOB_KINDS
+    if not is_judged or not kind or kind.nvlink or has_some or view.host_ipc:
+        return
+    if 2 < view.gpus <= kind.gpus:
+        yield view.where("gpus").warning(
+            "no volume is mounted at /dev/shm, so the ranks of a pod share 64 MiB, in which NCCL exchanges data between"
+            f" the GPUs of a {kind.name}, and so do workers of a DataLoader: they fail where they need more; mount an"
+            " emptyDir with medium: Memory there"
+        )
+
+
 def _split_nodes(view: JobView) -> Problems:
     """Pods with a part of a node's GPUs."""
     kind = view.instance_type
-    if kind and 0 < view.gpus < kind.gpus and view.nodes > 1 and not view.gpus_elsewhere:
+    is_split = kind and 0 < view.gpus < kind.gpus and view.nodes > 1
+    if kind and is_split and not view.gpus_elsewhere and view.policy != "xgboost":
         inside = "NVLink" if kind.nvlink else "PCIe"
         yield view.where("gpus").warning(
             f"{view.nodes} pods with {view.gpus} of a node's {kind.gpus} GPUs each send over the network"
@@ -86,31 +113,43 @@ def _split_nodes(view: JobView) -> Problems:
 
 
 def _saves(view: JobView) -> Problems:
-    """A directory that the script saves to and that ends with its pod."""
-    if not (view.runtime_known and (view.nodes > 1 or view.restarts)):
+    """Directories that scripts save to and that end with their pod or its node."""
+    if view.runtime_known and (view.nodes > 1 or view.restarts):
+        for container in view.containers:
+            for directory in dict.fromkeys(saved_in(container.script)):
+                yield from _saved(view, container, directory)
+
+
+def _saved(view: JobView, container: ContainerView, directory: str) -> Problems:
+    """A directory that ends with its pod, or with its node: what is there, a script that knows S3 may copy, and one pod
+    alone may find it when it starts again."""
+    mounts = [path for path in view.mounts if f"{directory}/".startswith(path)]
+    mount = max(mounts, key=len, default="")
+    kinds = view.mounts[mount] if mount else POD_DISK
+    is_lost, of_node = kinds & POD_DISK, kinds & {NODE_DISK, NODE_SYSTEM, "hostPath"}
+    if not is_lost and knows_s3(container.script):
         return
-    for container in view.containers:
-        for directory in dict.fromkeys(saved_in(container.script)):
-            mounts = [path for path in view.mounts if f"{directory}/".startswith(path)]
-            mount = max(mounts, key=len, default="")
-            if not mount or "emptyDir" in view.mounts[mount]:
-                yield container.where("script").must(
-                    "save on shared storage: this directory is on the pod's own disk, and gone with it",
-                    got=directory,
-                    fix=f"save in ${PLACE}"
-                    if CHECKPOINTS in view.mounts and PLACE in (container.more_env or ())
-                    else f"save in a directory {_kept(view.mounts)}",
-                )
+    if is_lost or (of_node - {"hostPath"} and view.nodes > 1):
+        yield container.where("script").must(
+            f"save on shared storage: this directory is on {'the pod' if is_lost else 'the node'}'s own disk, and gone"
+            " with it",
+            got=directory,
+            fix=f"save in {_kept(view, container)}",
+        )
+    elif of_node:
+        yield container.where("script").warning(
+            f"{directory} is in a folder of the node: unless shared storage is mounted there, what is saved in it is"
+            " gone with the node, and ranks that start anew on another node do not find it"
+        )
 
 
-def _kept(mounts: Mapping[str, frozenset[str]]) -> str:
+def _kept(view: JobView, container: ContainerView) -> str:
     """The directories that outlive the pod, in words."""
-    kept = [path for path, kinds in mounts.items() if "emptyDir" not in kinds]
-    return (
-        f"below {' or '.join(kept)}"
-        if kept
-        else "of a store or a persistentVolumeClaim that the job mounts"
-    )
+    if CHECKPOINTS in view.mounts and PLACE in (container.more_env or ()):
+        return f"${PLACE}"
+    kept = [path for path, kinds in view.mounts.items() if kinds - {"hostPath"} - KEEPS_NOTHING]
+    any_store = "of a store or a persistentVolumeClaim that the job mounts"
+    return f"a directory {'below ' + ' or '.join(kept) if kept else any_store}"
 
 
 def _image(view: JobView, container: ContainerView) -> Problems:
@@ -238,8 +277,9 @@ FROM = {
 def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
     if job_kind(view.kind).keeps_variables:
         return
+    names = reserved(view.policy, view.controller)
     for name in container.env:
-        if name in RESERVED_ENV:
+        if name in names:
             source = FROM.get(name, {}).get(view.origin, "")
             yield container.where(f"env.{name}").must(
                 f"not be a variable that the Trainer sets{source}: its webhook refuses the job",
@@ -272,6 +312,7 @@ def no_launcher(view: JobView, container: ContainerView) -> Problems:
 OF_JOBS: tuple[Callable[[JobView], Problems], ...] = (
     _ranks,
     _shared_memory,
+    _small_shared_memory,
     _split_nodes,
     _saves,
     devices.no_gpus,
@@ -295,6 +336,9 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     scripts.process_id,
     launchers.other_launchers,
     endings.hidden_end,
+    endings.ray_workers,
+    endings.endless_tries,
+    mpi_variables.not_sent,
     owners.owned_variable,
     owners.own_value,
     owners.hidden_plugin,
@@ -318,6 +362,7 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     rendezvous.no_meeting,
     gang_waits.short_wait,
     saves.lost_with_the_container,
+    buckets.address_as_folder,
     _ranks_of_a_launch,
     no_launcher,
 )

@@ -6,19 +6,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from trainyard.derive.branches import asks_for_a_rank
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.launchers import (
     ACCELERATE,
     MPI,
     OF_ACCELERATE,
+    TRAINER,
     TUNE,
     OtherLaunch,
     other_launches,
 )
-from trainyard.derive.scripts import launches
+from trainyard.derive.scripts import launches, single_program
+from trainyard.derive.shell import READS_MORE
 from trainyard.problems import InputError, InputWarning
-from trainyard.rules.one_node import READS_MORE
-from trainyard.rules.rendezvous import BACKEND, endpoint_for
+from trainyard.rules.rendezvous import BACKEND, endpoint_for, ranks_for_nodes
 from trainyard.rules.scripts import has_shell
 
 Problems = Iterator[InputError | InputWarning]
@@ -26,12 +28,17 @@ Alone = Callable[[JobView, ContainerView, OtherLaunch], InputError | None]
 
 
 def other_launchers(view: JobView, container: ContainerView) -> Problems:
-    """Every error of a launcher that is not torchrun. An elastic job has no number of nodes."""
+    """Every error of a launcher that is not torchrun. An elastic job has no number of nodes, and of one that some
+    nodes start nobody knows which ranks it is to reach."""
+    yield from _of_torchtitan(view, container)
     for launch in other_launches(container.script):
+        if asks_for_a_rank(launch.conditions):
+            yield from _per_node(view, container, launch)
+            continue
         if problem := _alone(view, container, launch):
             yield problem
             continue
-        for rule in (_nodes, _rank, _per_node, _total):
+        for rule in (_nodes, _rank, _per_node, _total, _without_node_rank):
             yield from () if view.elastic else rule(view, container, launch)
 
 
@@ -81,13 +88,16 @@ def _without_hosts(
     hosts = launch.names.hosts
     if not hosts or _has_hosts(container) or re.search(hosts, launch.text):
         return None
-    name = launch.launcher.split()[0]
+    name, told = launch.launcher.split()[0], launch.names.told
+    waits = told and launch.said.get(launch.names.nodes, "1") != "1"
     by_mpi = "; or make it a TrainJob with a runtime of kind: mpi" if name in MPI else ""
     return container.where("script").must(
-        f"start ranks that reach the other pods: as it stands each of the {view.nodes} pods trains alone, since {name}"
-        " knows no other host",
+        f"start ranks that reach the other pods: as it stands each of the {view.nodes} pods"
+        f" {'waits at its own address' if waits else 'trains alone'}, since {name} knows no other host",
         got=launch.text[:60],
-        fix=f"put torchrun in the place of {name} and its options: it finds the other pods by itself{by_mpi}",
+        fix=f"add {endpoint_for(view, container, told)} to its options"
+        if told
+        else f"put torchrun in the place of {name} and its options: it finds the other pods by itself{by_mpi}",
     )
 
 
@@ -123,21 +133,22 @@ ANOTHER_WAY = ("USE_RAY", "USE_KT", "USE_V1")
 def _without_variables(
     view: JobView, container: ContainerView, launch: OtherLaunch
 ) -> InputError | None:
-    """LLaMA-Factory, whose torchrun starts one node unless variables say otherwise. With RDZV_ID its nodes get their
-    ranks from torchrun."""
+    """LLaMA-Factory, Composer and ms-swift, which start one node unless variables say otherwise."""
+    names, text = launch.names, launch.text
     known = {*container.env, *(container.more_env or ())}
     known |= {*re.findall(r"\b([A-Z_]+)=", container.script)}
-    needed = {*launch.names.variables} - ({"NODE_RANK"} if "RDZV_ID" in known else set())
+    known |= {option.upper().replace("-", "_") for option in launch.options}
+    needed = {*names.variables} - {names.instead[name] for name in known & {*names.instead}}
     if needed <= known or known & {*ANOTHER_WAY} or container.more_env is None:
         return None
-    if _is_open(container, launch):
+    if _is_open(container, launch) or (names.hosts and re.search(names.hosts, text)):
         return None
-    variables = " ".join(f"{name}=$PET_{name}" for name in launch.names.variables)
+    ranks = launch.number(names.per_node) or view.gpus or 1
     return container.where("script").must(
-        f"say where the job's {view.nodes} nodes meet: {launch.launcher.split()[0]} starts torchrun for one node"
-        f" unless {', '.join(launch.names.variables)} say otherwise, so each pod trains alone or waits at home",
-        got=launch.text[:60],
-        fix=f"put FORCE_TORCHRUN=1 {variables} before {launch.launcher}"
+        f"say where the job's {view.nodes} nodes meet: {launch.launcher.split()[0]} starts one node unless it is told"
+        f" {', '.join(names.variables)}, so each pod trains alone or waits at home",
+        got=text[:60],
+        fix=f"put {names.told.format(ranks=ranks)} before {launch.launcher}"
         f"{'' if has_shell(container) else ', and start both by bash -c'}",
     )
 
@@ -233,7 +244,8 @@ def _in_plain_python(
 
 def _nodes(view: JobView, container: ContainerView, launch: OtherLaunch) -> Problems:
     option = launch.names.nodes
-    nodes = launch.number(option)
+    nodes, written = launch.number(option), launch.said.get(option, "")
+    yield from ranks_for_nodes(view, container, f"{option} {written}", written)
     if view.nodes and nodes is not None and nodes != view.nodes:
         yield container.where("script").must(
             f"start the job's {view.nodes} nodes",
@@ -289,4 +301,34 @@ def _total(view: JobView, container: ContainerView, launch: OtherLaunch) -> Prob
         yield container.where("script").warning(
             f"{option} {count} is the number of all processes, and the {view.nodes} pods have"
             f" {room} GPUs: {room - count} stay idle"
+        )
+
+
+def _without_node_rank(view: JobView, container: ContainerView, launch: OtherLaunch) -> Problems:
+    """Lightning that starts its ranks itself. It takes the number of its node from NODE_RANK or GROUP_RANK, and the
+    operator sets RANK (lightning 2.5, fabric/plugins/environments/lightning.py; training-operator v1.8.1,
+    pkg/controller.v1/pytorch/envvar.go)."""
+    several = view.nodes > 1 and (launch.number(TRAINER.nodes) or 1) > 1
+    is_own_start = launch.names is TRAINER and single_program(container.script)
+    known = {*container.env, *(container.more_env or ())}
+    told = {"NODE_RANK", "GROUP_RANK"} & known or re.search("(?:NODE|GROUP)_RANK", container.script)
+    if several and is_own_start and "RANK" in (container.more_env or ()) and not told:
+        yield container.where("script").warning(
+            f"{view.controller} sets no NODE_RANK, by which Lightning knows its node, so each of the {view.nodes} pods"
+            " is node 0; write torchrun in the place of python, or NODE_RANK=$RANK before it in bash"
+        )
+
+
+def _of_torchtitan(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
+    """The script with which torchtitan comes: its torchrun reads PET_NNODES, and waits for the others at localhost
+    (torchtitan 0.2, run_train.sh). A copy may say something else."""
+    script = container.script
+    values = (container.image, script, *container.env, *filter(None, container.env.values()))
+    starts = re.search(r"(?:^|[\s;&|/])run_train\.sh(?:\s|$)", script)
+    is_open = "COMM_MODE" in container.env or re.search(r"COMM_MODE|\bsed\b|rdzv", script)
+    several = view.nodes > 1 and view.starts_own_ranks
+    if several and starts and "torchtitan" in " ".join(values) and not is_open:
+        yield container.where("script").warning(
+            "torchtitan's run_train.sh starts torchrun with --rdzv_endpoint=localhost:0, at which each of the"
+            f" {view.nodes} nodes waits for the others; write in its place torchrun -m torchtitan.train and its options"
         )

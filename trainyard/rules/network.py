@@ -7,7 +7,14 @@ import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from trainyard.catalog.aws.zones import OFFERS, SNAPSHOT, WITHOUT_EKS, ZONE_LETTERS, zone_names
+from trainyard.catalog.aws.zones import (
+    OFFERS,
+    SNAPSHOT,
+    WITHOUT_EKS,
+    ZONE_LETTERS,
+    every_zone_name,
+    zone_names,
+)
 from trainyard.derive.network import network_zones
 from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
@@ -77,7 +84,7 @@ def network_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputErro
 
 def _existing(region: str, zone: str, subnets: Mapping[str, str]) -> Iterator[InputError]:
     """Every error of `network.private_subnets`."""
-    path, known = "environment.network.private_subnets", zone_names(region)
+    path, known = "environment.network.private_subnets", every_zone_name(region)
     yield from _unknown_zones(path, region, subnets)
     if zone not in subnets or len(subnets) < 2:
         lacking = "a second zone: EKS needs two" if zone in subnets else f"environment.zone, {zone}"
@@ -93,7 +100,7 @@ def _existing(region: str, zone: str, subnets: Mapping[str, str]) -> Iterator[In
 
 
 def _unknown_zones(path: str, region: str, subnets: Mapping[str, str]) -> Iterator[InputError]:
-    known = zone_names(region)
+    known = every_zone_name(region)
     for unknown in [each for each in subnets if known and each not in known]:
         again = [zone for zone in known if subnets.get(zone) == subnets[unknown]]
         yield At(f"{path}.{unknown}").must(
@@ -121,11 +128,11 @@ def _listed(
     region: str, wanted: EnvironmentConfig, listed: tuple[str, ...]
 ) -> Iterator[InputError]:
     """Every error of `network.zones`; derive.network.zone_cidrs has room for every zone of the table."""
-    known = zone_names(region)
+    known = every_zone_name(region)
     if not listed or not known:
         return
     sound = [zone for zone in dict.fromkeys(listed) if zone in known]
-    more = [zone for zone in known if zone not in (*sound, wanted.zone)]
+    more = [zone for zone in zone_names(region) if zone not in (*sound, wanted.zone)]
     enough = [*sound, *more[: max(0, 2 - len({*sound, wanted.zone}))]]
     must = None
     if len(sound) < len(listed):
@@ -139,7 +146,7 @@ def _listed(
 
 
 def zone_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
-    zone, known = wanted.zone, zone_names(region)
+    zone, known = wanted.zone, every_zone_name(region)
     first = known[0] if known else ""
     if region == NO_REGION:
         return

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from trainyard.catalog.job_kinds import job_kind
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.scripts import LAUNCHERS, launches
+from trainyard.derive.shell import READS_MORE
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.scripts import has_shell
 
@@ -46,10 +47,6 @@ _SHOWN = re.compile(
     r"(?m)(?:^|[;&|]|\b(?:then|do|else)\b)[ \t]*(?:echo|printf)\b[^\n;&|>]*+(?:>&2)?(?!>)"
 )
 _TESTS = re.compile(r"\[\[?\s[^\n]*?\s\]|\(\([^\n]*?\)\)|\bcase\s[^\n]*?\sin\b|\btest\s[^\n;&|]*")
-READS_MORE = re.compile(
-    r"(?m)(?:^|[;&|(])[ \t]*(?:source|\.)[ \t]+(?!\S*(?:activate|conda|profile|bashrc))|\beval\b"
-)
-"""A script that may take variables from elsewhere."""
 _IN_PYTHON = re.compile(
     r"""os\.(?:environ\.get|getenv)\(\s*['"](?P<name>\w+)['"]\s*,\s*['"]?(?P<value>[\w.]+)['"]?\s*\)"""
 )
@@ -151,7 +148,8 @@ def _reaches_a_start(name: str, text: str) -> bool:
     assigned = re.finditer(rf"\b(\w+)=\"?\$\{{{name}{DEFAULT}", text)
     said = re.compile(rf"\$\{{?({'|'.join({name, *(found[1] for found in assigned)})})\b")
     return not starts or any(
-        start.has_shell_variables or said.search(start.text) for start in starts
+        start.has_shell_variables or said.search(" ".join((start.text, *start.written.values())))
+        for start in starts
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from trainyard.catalog.aws.service_roles import SPOT
 from trainyard.catalog.upstream import bottlerocket
-from trainyard.derive.pools import NODE_ADDRESSES, TYPES, node_type_names
+from trainyard.derive.pools import NODE_ADDRESSES, TYPES
 from trainyard.derive.subnets import subnet_uses
 from trainyard.plans.networks import AWS_KEEPS
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
@@ -26,7 +26,7 @@ from trainyard.rules.network import is_range
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import typed
 from trainyard.settings.network import ExistingNetworkConfig
-from trainyard.settings.pools import PoolConfig, ReservationConfig
+from trainyard.settings.pools import PoolConfig, ReservationConfig, node_type_names
 from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.stores.kinds import made_for_efa, needs_client
 from trainyard.stores.lustre_efa import lnet_devices
@@ -240,7 +240,7 @@ def _window(
 
 def _static_nodes(path: str, pool: PoolConfig) -> Iterator[InputError]:
     needed = (pool.replicas or 0) + pool.warm_spares
-    if pool.warm_spares and not pool.replicas:
+    if pool.warm_spares and pool.replicas is None:
         yield At(f"{path}.warm_spares").not_set(
             "without replicas: spares stand beside them",
             got=pool.warm_spares,
@@ -252,7 +252,7 @@ def _static_nodes(path: str, pool: PoolConfig) -> Iterator[InputError]:
             got=pool.max_nodes,
             write=needed,
         )
-    if pool.replicas and pool.capacity == "spot":
+    if pool.replicas is not None and pool.capacity == "spot":
         yield At(f"{path}.replicas").not_set(
             "with capacity: spot, whose nodes AWS takes back",
             got=pool.replicas,
@@ -306,7 +306,7 @@ def _one_zone_only(path: str, pool: PoolConfig) -> Iterator[InputError]:
             got=listed,
             instead="make another pool for these zones",
         )
-    if pool.replicas:
+    if pool.replicas is not None:
         yield At(path).not_set(
             "with replicas, which would be spread over the zones",
             got=listed,

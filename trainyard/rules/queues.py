@@ -11,12 +11,19 @@ from collections.abc import Iterator, Mapping
 
 from trainyard.catalog.fabric import NETWORK_LAYERS, network_layers
 from trainyard.derive.pools import first_type, gpus_of, largest_gang
-from trainyard.derive.queues import kept_nodes, queued_pools, team_queue_plan
+from trainyard.derive.queues import (
+    FETCH_MINUTES,
+    fetching,
+    kept_nodes,
+    queued_pools,
+    ready_minutes,
+    team_queue_plan,
+)
 from trainyard.derive.teams import Share
 from trainyard.objects.queues.queues import URGENCIES
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
-from trainyard.settings.job import AnyJob, JobConfig
+from trainyard.settings.job import AnyJob, JobConfig, typed
 from trainyard.settings.team_entry import TeamEntryConfig
 
 AT = "environment.queues"
@@ -106,7 +113,7 @@ def _topology(wanted: EnvironmentConfig) -> Iterator[InputError]:
         return
     for name, pool in queued_pools(wanted).items():
         without = [kind for kind in pool.instance_types if not network_layers(kind)]
-        if without or not pool.replicas:
+        if without or pool.replicas is None:
             yield At(f"{AT}.topology").must(
                 "be set only where all pools with GPUs have replicas, of types for which EC2 names"
                 f" the parts of the network: {', '.join(NETWORK_LAYERS)}",
@@ -149,6 +156,20 @@ def maximum_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
                 yield At(f"environment.teams.{name}.max_nodes.{pool}").warning(
                     f"jobs can have at most {nodes} nodes of pool {pool}, so {most} limits nothing"
                 )
+
+
+def fetch_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """Runtimes of upstream that nobody may need, and for which Kueue leaves half of any gang its nodes for longer: it
+    has one waitForPodsReady for all jobs (0.16.9 and 0.19.2, Configuration)."""
+    gangs = any(largest_gang(pool) > 1 for pool in queued_pools(wanted).values())
+    names = fetching(wanted)
+    if wanted.queues and gangs and names and set(names) <= set(wanted.trainer.runtimes):
+        minutes = ready_minutes(wanted)
+        yield At("environment.trainer.runtimes").warning(
+            f"a gang that lacks nodes holds the others for {minutes + FETCH_MINUTES} minutes, and not for {minutes},"
+            f" before it gives them back: {', '.join(names)} fetch their model first, and Kueue has one time for all"
+            " jobs. Leave out those that no job names"
+        )
 
 
 def _shares(at: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> Iterator[InputError]:
@@ -210,6 +231,7 @@ def queued_job_errors(
     if share.queue is None or share.entry is None:
         yield from _urgencies("team.jobs", jobs)
         return
+    yield from _ends(jobs)
     most = share.entry.max_urgency
     for name, job in jobs.items():
         if job.urgency and URGENCIES[job.urgency] > URGENCIES[most]:
@@ -236,24 +258,15 @@ def queued_job_errors(
             )
 
 
-def borrowing_warnings(
-    share: Share, entries: Mapping[str, JobConfig], environment: EnvironmentConfig
-) -> Iterator[InputWarning]:
-    """Jobs of a team without checkpoints on nodes that other teams are guaranteed and lend: Kueue stops such a job
-    when one of these teams wants its nodes (reclaimWithinCohort). `entries`: described in the stack file."""
-    if share.queue is None or share.queue.preemption == "never":
-        return
-    shares = {each.pool: each for each in share.queue.shares}
-    for name, job in entries.items():
-        of, lent = shares.get(job.pool), _lent(share.queue.team, job.pool, environment)
-        if of is None or not lent or job.checkpoints is not None:
-            continue
-        if gpus_of(job, environment) > of.guaranteed * of.gpus:
-            yield At(f"team.jobs.{name}").warning(
-                f"the team is guaranteed {of.guaranteed} nodes of pool {job.pool}, so the job borrows nodes that it"
-                " is stopped for when a team wants those that it is guaranteed. The job has no checkpoints,"
-                " so it begins at its first step then. Set checkpoints, or let the environment raise the"
-                f" team's guaranteed_nodes of {job.pool}"
+def _ends(jobs: Mapping[str, AnyJob]) -> Iterator[InputError]:
+    """Pods that keep the GPUs of a job that has ended: trainyard/objects/teams/queue_admission.py refuses them."""
+    for name, job in typed(jobs).items():
+        if job.pytorch_job and job.pytorch_job.clean_pods == "none":
+            yield At(f"team.jobs.{name}.pytorch_job.clean_pods").must(
+                "be running or all in a queue, which gives the GPUs of a job that has ended to others: pods that go on"
+                " keep them",
+                got="none",
+                write="running",
             )
 
 
@@ -274,12 +287,3 @@ def parted_warnings(
                 " quota, gets no node and gives it back in vain, also where its team is guaranteed nodes. Take whole"
                 " nodes, or let the environment add a pool for parts of nodes"
             )
-
-
-def _lent(team: str, pool: str, environment: EnvironmentConfig) -> int:
-    """Nodes of a pool that other teams are guaranteed, and lend."""
-    return sum(
-        entry.guaranteed_nodes.get(pool, 0)
-        for name, entry in environment.teams.items()
-        if name != team and entry.lends_nodes
-    )

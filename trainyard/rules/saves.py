@@ -10,7 +10,7 @@ from pathlib import Path
 from trainyard.derive.commands import command_of
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.jobs import CHECKPOINTS, KEEP, PLACE
-from trainyard.derive.scripts import saved_in_the_container
+from trainyard.derive.scripts import knows_s3, saved_in_the_container
 from trainyard.problems import At, InputWarning
 from trainyard.settings.job import JobConfig
 from trainyard.settings.reading.files import is_inside
@@ -18,8 +18,10 @@ from trainyard.settings.reading.files import is_inside
 
 def lost_with_the_container(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
     """A relative path, which is one of the image. A cd or a working directory may lead to a store, and a script
-    that knows S3 may copy it there."""
-    if not view.runtime_known or re.search(r"\b(?:cd|pushd)\s|\bs3\b", container.script):
+    that writes to S3 may copy it there."""
+    if not view.runtime_known or re.search(r"\b(?:cd|pushd)\s", container.script):
+        return
+    if knows_s3(container.script):
         return
     if container.in_directory or not (view.nodes > 1 or view.restarts or view.pods_restart):
         return
@@ -31,9 +33,9 @@ def lost_with_the_container(view: JobView, container: ContainerView) -> Iterator
 
 
 def lost_warnings(path: str, job: JobConfig) -> Iterator[InputWarning]:
-    """A job whose pods mount nothing that outlives them. A recipe of torchtune, which has no command, saves where
-    its runtime says."""
-    outlives = (job.storage, job.checkpoints, job.tensorboard, job.host_paths, job.data)
+    """A job whose pods mount nothing that outlives them: they can only read `host_paths`. A recipe of torchtune,
+    which has no command, saves where its runtime says."""
+    outlives = (job.storage, job.checkpoints, job.tensorboard, job.data)
     if any(outlives) or job.allow_no_checkpoint or not command_of(job):
         return
     yield At(path).warning(

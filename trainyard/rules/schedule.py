@@ -6,13 +6,25 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from trainyard.derive.schedule import NoTimes, known_zone, next_times, times_of
+from trainyard.catalog.versions import TRAINERS
+from trainyard.derive.schedule import NoTimes, known_zone, next_times, repeated_time, times_of
+from trainyard.objects.jobs.pod_template import LABEL_CHARACTERS
+from trainyard.objects.jobs.trainer import pod_name_end
+from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
 from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import RUN_NUMBER, AnyJob, JobConfig
 from trainyard.settings.job import SCHEDULED_TIME as TIME
+from trainyard.settings.team_entry import TeamEntryConfig
 from trainyard.settings.training.schedule import ScheduleConfig
 
+_RUN = "-20261130-0300"
+"""End of the name of a run: its time."""
+_LONGEST_ROLE = {
+    "torchtune": "dataset-initializer",
+    **dict.fromkeys(("mpi", "deepspeed", "mlx"), "launcher"),
+}
+"""Kind of a runtime → the longest name of a replicated job of its JobSet, where that is longer than node."""
 _LOOK = 12
 """Times that are looked at for the shortest time between two."""
 
@@ -26,12 +38,35 @@ def schedule_problems(path: str, jobs: Mapping[str, AnyJob]) -> Iterator[InputEr
         yield from _beside_errors(at, job)
         yield from _directory_problems(at, job)
         yield from _long_runs(at, job, schedule)
+        yield from _repeated(at, schedule)
     for name, job in jobs.items():
         for each in (each for each in job.after if each in found):
             yield At(f"{path}.{name}.after").must(
                 "name jobs that have no schedule, whose runs have no one end",
                 got=each,
                 fix=f"delete {each} from `after`, or schedule of {each}",
+            )
+
+
+def run_name_errors(
+    path: str, jobs: Mapping[str, AnyJob], environment: EnvironmentConfig
+) -> Iterator[InputError]:
+    """Entries whose runs, which have their time in their names, would have pods with names that are too long. JobSet
+    refuses such a run, its TrainJob never fails, and the schedule waits for it (Trainer v2.3.0,
+    trainjob_controller.go)."""
+    release = environment.trainer.version
+    runtimes = upstream_runtimes(release) if release in TRAINERS else {}
+    for name, (job, _) in _with_schedule(jobs).items():
+        own = environment.own_runtime(job)
+        kind = own.kind if own else runtimes.get(job.runtime or "", ("", {}))[0]
+        end = f"{_RUN}{pod_name_end(('node', _LONGEST_ROLE.get(kind, 'node')), job.nodes)}"
+        most = LABEL_CHARACTERS - len(end)
+        if len(name) > most:
+            yield At(f"{path}.{name}").must(
+                f"have at most {most} characters in its name beside schedule: a pod is called"
+                f" {name}{end}, which must be at most {LABEL_CHARACTERS}",
+                got=len(name),
+                fix=f"rename it {name[:most].rstrip('-')}",
             )
 
 
@@ -50,6 +85,20 @@ def team_schedule_errors(
             fix=f"ask whoever runs the environment to write schedules: true in environment.teams.{team}"
             " and to run `pulumi up`; or delete the schedule",
             write=REMOVE,
+        )
+
+
+def kept_run_warnings(
+    entry: TeamEntryConfig | None, jobs: Mapping[str, AnyJob]
+) -> Iterator[InputWarning]:
+    """Schedules of a team that keep more runs than its quota has room for: it counts those that have ended, too.
+    `entry`: the team's in the environment; None where it has none."""
+    kept = sum(2 * schedule.keep_runs + 1 for _, schedule in _with_schedule(jobs).values())
+    if entry and kept > entry.max_jobs:
+        yield At("team.jobs").warning(
+            f"the schedules keep up to {kept} runs (of each keep_runs complete and as many failed ones, beside the one"
+            f" that goes on), and the team may have {entry.max_jobs} jobs, ended ones too (max_jobs): a run for which"
+            " there is no room is left out. Write smaller keep_runs"
         )
 
 
@@ -140,6 +189,20 @@ def _directory_problems(path: str, job: JobConfig) -> Iterator[InputError | Inpu
         yield At(f"{path}.tensorboard.directory").warning(
             "all runs of the schedule write their events here, and TensorBoard draws them as one run:"
             f" write {own}"
+        )
+
+
+def _repeated(path: str, schedule: ScheduleConfig) -> Iterator[InputWarning]:
+    """A time that comes twice as the clocks go back: two runs are paid for. A time that is left out as they go
+    forward costs nothing."""
+    try:
+        found = repeated_time(schedule.cron, schedule.time_zone, datetime.now(UTC))
+    except NoTimes:
+        return
+    if found:
+        yield At(f"{path}.schedule.cron").warning(
+            f"on {found:%Y-%m-%d} the clocks of {schedule.time_zone} go back, {found:%H:%M} comes twice, and so does"
+            " the run: write an hour that no clock repeats, such as 4"
         )
 
 

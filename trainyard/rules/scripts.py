@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from trainyard.derive.job_view import RESERVED_ENV, ContainerView, JobView
+from trainyard.derive.job_view import ContainerView, JobView
+from trainyard.derive.policies import RESERVED_ENV
 from trainyard.derive.scripts import launches
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.bash_syntax import syntax_error

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainyard.catalog.logs.missing_secrets import creation
+from trainyard.catalog.logs.missing_secrets import FIRST_DAY, creation, pull_creation
 from trainyard.derive.teams import Share
 from trainyard.objects.iam.encryption import region_of
 from trainyard.objects.iam.secrets import SECRET_ARN, covers
 from trainyard.plans.access import AccessPlan
+from trainyard.plans.images import HUB, ecr_region, parts
 from trainyard.problems import At, InputError, InputWarning, write_one_of
 from trainyard.rules.texts import partition
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import JobConfig, typed
+
+HUB_SERVER = "https://index.docker.io/v1/"
+"""Docker Hub in such a Secret (kubectl create secret docker-registry, --docker-server)."""
 
 
 def secret_errors(path: str, job: JobConfig, region: str) -> Iterator[InputError]:
@@ -45,7 +49,23 @@ def secret_warnings(path: str, job: JobConfig) -> Iterator[InputWarning]:
         yield At(f"{path}.secrets.{variable}.secret").warning(
             f"Secret {at.secret} with key {at.key} must be in the job's namespace before `pulumi up`: otherwise its"
             " containers wait in CreateContainerConfigError on nodes that cost; make it with"
-            f" {creation(at.secret, [at.key])}"
+            f" {creation(at.secret, [at.key])}; {FIRST_DAY}"
+        )
+    yield from _pull_secrets(path, job)
+
+
+def _pull_secrets(path: str, job: JobConfig) -> Iterator[InputWarning]:
+    """Secrets for a registry. kubelet pulls without one that is missing (Kubernetes 1.35,
+    pkg/kubelet/kubelet_pods.go: getPullSecretsForPod), and from ECR with the node's role."""
+    registry = parts(job.image).registry
+    if ecr_region(registry):
+        return
+    server = HUB_SERVER if registry == HUB else registry
+    for number, secret in enumerate(job.pull_secrets):
+        yield At(f"{path}.pull_secrets.{number}").warning(
+            f"Secret {secret} must be in the job's namespace before `pulumi up`: otherwise a private image fails"
+            " with ImagePullBackOff on nodes that cost; make it with"
+            f" {pull_creation(secret, server)}; {FIRST_DAY}"
         )
 
 

@@ -7,6 +7,7 @@ a store: checkpoints.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from trainyard.catalog import versions
 from trainyard.catalog.aws.storage import Driver
@@ -16,7 +17,7 @@ from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.settings.stores import StoreConfig
 from trainyard.stores.existing import existing_store_errors
 from trainyard.stores.kind import Surroundings
-from trainyard.stores.kinds import KINDS, kinds_of, of_kind, whose
+from trainyard.stores.kinds import KINDS, AnyKind, kinds_of, of_kind, whose
 
 
 def store_errors(path: str, store: StoreConfig, around: Surroundings) -> Iterator[InputError]:
@@ -44,28 +45,38 @@ def stores_together_errors(
     """Stores that cannot stand beside each other. `zones`: those of the network, the training zone
     first."""
     for kind in KINDS.values():
-        stores = of_kind(wanted.storage, kind).items()
-        own = [name for name, settings in stores if whose(kind, settings) is kind]
-        yield from kind.errors_together(own, wanted, zones)
+        yield from kind.errors_together([*_own(kind, wanted)], wanted, zones)
     yield from existing_store_errors(wanted)
 
 
-def store_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+def _own(kind: AnyKind, wanted: EnvironmentConfig) -> dict[str, Any]:
+    """Settings of the stores of a kind that the stack makes."""
+    stores = of_kind(wanted.storage, kind).items()
+    return {name: settings for name, settings in stores if whose(kind, settings) is kind}
+
+
+def store_warnings(wanted: EnvironmentConfig, around: Surroundings) -> Iterator[InputWarning]:
     """Warnings about stores that work."""
     for name, store in wanted.storage.items():
         for kind, settings in kinds_of(store):
             path = f"environment.storage.{name}.{kind.name}"
-            yield from kind.warnings(path, settings, wanted.pools)
+            yield from kind.warnings(path, settings, around)
             yield from _kernel_warnings(path, kind.driver, wanted.cluster.version)
+    for kind in KINDS.values():
+        stores = {
+            name: kind.sized(settings, around.region, around.instance_types)
+            for name, settings in _own(kind, wanted).items()
+        }
+        yield from kind.warnings_together(stores, around.region)
 
 
 def _kernel_warnings(path: str, driver: Driver, kubernetes: str) -> Iterator[InputWarning]:
-    """A store whose client nobody has been seen to load on the kernel of the nodes."""
+    """A store whose client is not known to be in the kernel of the nodes."""
     release = versions.KUBERNETES.get(kubernetes)
     if release and driver.kernels and release.kernel not in driver.kernels:
         yield At(path).warning(
-            f"nodes of Kubernetes {kubernetes} have kernel {release.kernel}, and nobody has been seen"
-            " to mount such a store on it: without its client in the kernel every pod of a job stays"
-            " in ContainerCreating, and its GPUs are paid for. Mount it on one node first: trainyard"
+            f"nodes of Kubernetes {kubernetes} have kernel {release.kernel}, and the client of such"
+            f" a store is known for {', '.join(driver.kernels)} only: without its client in the kernel every pod of"
+            " a job stays in ContainerCreating, and its GPUs are paid for. Mount it on one node first: trainyard"
             " shell --pool <pool> does"
         )

@@ -14,6 +14,7 @@ from trainyard.derive.sweep import (
     points_of,
     run_name,
     size_of,
+    sweep_entry,
     text_of,
     texts_of,
     with_places,
@@ -86,13 +87,14 @@ def _name_errors(
                 fix="write values that differ in letters or digits",
             )
         named.setdefault(name, said)
-    for name in named:
-        job = jobs.get(name)
-        own = job.sweep if isinstance(job, JobConfig) else None
-        if job and not (isinstance(own, SweepRun) and own.entry == entry):
-            yield At(path).must(
-                "give each run a name that no other job has", got=name, fix="rename one of them"
-            )
+    taken = [name for name in named if name in jobs and sweep_entry(jobs[name]) != entry]
+    if taken:
+        other = sweep_entry(jobs[taken[0]])
+        yield At(path).must(
+            "give each run a name that no other job has",
+            got=f"{few(taken)}, as {other} has" if other else few(taken),
+            fix="rename one of them",
+        )
 
 
 def _place_errors(path: str, sweep: SweepConfig, job: JobConfig) -> Iterator[InputError]:

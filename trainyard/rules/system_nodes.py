@@ -56,10 +56,10 @@ def system_node_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
 
 
 def _room_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
-    """Nodes on which not all controllers find CPU. In an existing cluster other nodes may take them."""
+    """Nodes on which not all controllers find CPU: their pods run on no other nodes."""
     kind, nodes = wanted.system_nodes.instance_type, wanted.system_nodes.nodes
     vcpus, pods = standard_vcpus(kind), system_pods(wanted)
-    if vcpus is None or wanted.cluster.name is not None:
+    if vcpus is None:
         return
     # Of a Prometheus larger than half of a node metrics_rules.py says so.
     judged = [pod for pod in pods if 2 * pod.millicpus <= vcpus * 1000]
@@ -113,7 +113,8 @@ def system_node_warnings(region: str, wanted: EnvironmentConfig) -> Iterator[Inp
             f" {region} --location-type availability-zone --filters Name=instance-type,Values={kind}` lists each"
             " zone"
         )
-    if family not in GENERAL_SIZES:
+    refused = any(error.path == SYSTEM_TYPE for error in system_node_errors(wanted))
+    if family not in GENERAL_SIZES and not refused:
         yield At(SYSTEM_TYPE).warning(
             f"{kind} is not among the instance types that EC2 had in {SNAPSHOT}: if EC2 does not sell it, EKS"
             f" cannot make the system nodes; write {SystemNodesConfig().instance_type}, or make sure that"

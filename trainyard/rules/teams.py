@@ -13,23 +13,28 @@ from dataclasses import replace
 from pathlib import Path
 
 from trainyard.derive.cluster import named_roles
-from trainyard.derive.pools import TYPES
+from trainyard.derive.pools import TYPES, gpus_of
+from trainyard.derive.queues import gpus_of_node
 from trainyard.derive.teams import Share, principals, setting_of
 from trainyard.objects.jobs.pod_template import NO_DEVICES, VISIBLE
+from trainyard.objects.teams.team_admission import LONGEST_GRACE_SECONDS
 from trainyard.objects.teams.teams import ADVANCED_BYTES, REACHED_BYTES, TeamEntryPlan
 from trainyard.plans.access import AccessPlan
+from trainyard.plans.identity import Identity
 from trainyard.plans.jobs import JobPlan, maps_in
 from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
 from trainyard.rules.environment import SYSTEM_NAMESPACES, TAGS, tag_errors
 from trainyard.rules.principals import deployer_errors, foreign_warnings
 from trainyard.rules.queues import (
+    fetch_warnings,
     maximum_warnings,
     outside_errors,
     queue_errors,
     queued_job_errors,
 )
+from trainyard.rules.team_buckets import bucket_errors
 from trainyard.rules.team_stores import past_the_wall_errors, read_only_errors, wall_warnings
-from trainyard.rules.workers import dispatched_job_errors, nodes_of_workers
+from trainyard.rules.workers import dispatched_job_errors, isolated_workers, nodes_of_workers
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import AnyJob, JobConfig, manifests, typed
 from trainyard.settings.team_entry import TeamEntryConfig
@@ -51,12 +56,15 @@ def of_the_team(errors: Iterable[InputError], environment: str) -> tuple[InputEr
     )
 
 
-def entry_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError]:
-    """Every error of the teams that an environment lists."""
+def entry_errors(
+    wanted: EnvironmentConfig, access: AccessPlan, me: Identity
+) -> Iterator[InputError]:
+    """Every error of the teams that an environment lists. `me`: the environment."""
     yield from _namespaces(wanted)
     yield from _roles(wanted, access)
     yield from deployer_errors(wanted, access.accounts)
-    yield from _prefixes(wanted)
+    yield from bucket_errors(wanted, me)
+    yield from _images_and_keys(wanted)
     yield from queue_errors(wanted)
     for name, own in wanted.trainer.own_runtimes.items() if wanted.teams else ():
         if own.env.get(VISIBLE, NO_DEVICES[0]) not in NO_DEVICES:
@@ -134,20 +142,10 @@ def _roles(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError
             owners.setdefault(arn, path)
 
 
-def _prefixes(wanted: EnvironmentConfig) -> Iterator[InputError]:
-    """Parts of buckets in which two teams could delete each other's objects, and keys for none."""
-    owners: dict[str, str] = {}
+def _images_and_keys(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Names of images with a scheme, and keys for nothing."""
     for name, entry in wanted.teams.items():
         at = f"environment.teams.{name}"
-        for prefix in entry.s3_writes:
-            for other, owner in owners.items():
-                if owner != name and (prefix.startswith(other) or other.startswith(prefix)):
-                    yield At(f"{at}.s3_writes").must(
-                        f"not overlap with {other}, which team {owner} writes to",
-                        got=prefix,
-                        fix=f"write a part of its own, such as {_own_part(prefix, name)}",
-                    )
-        owners |= dict.fromkeys(entry.s3_writes, name)
         yield from _image_prefixes(f"{at}.image_prefixes", entry.image_prefixes)
         if entry.kms_key_arns and not (entry.s3_reads or entry.s3_writes or entry.secrets):
             yield At(f"{at}.kms_key_arns").not_set(
@@ -165,10 +163,6 @@ def _image_prefixes(path: str, prefixes: Sequence[str]) -> Iterator[InputError]:
                 fix=f"write {prefix.rpartition('//')[2]}",
                 write=[each.rpartition("//")[2] for each in prefixes],
             )
-
-
-def _own_part(prefix: str, team: str) -> str:
-    return f"s3://{prefix.removeprefix('s3://').partition('/')[0]}/teams/{team}/"
 
 
 def contract_errors(plans: Mapping[str, TeamEntryPlan]) -> Iterator[InputError]:
@@ -189,6 +183,7 @@ def entry_warnings(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[In
     yield from wall_warnings(wanted)
     yield from _shares_together(wanted)
     yield from maximum_warnings(wanted)
+    yield from fetch_warnings(wanted)
 
 
 def _shares_together(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
@@ -291,18 +286,30 @@ def _not_for_teams(path: str, got: str) -> InputError:
 
 
 def listed_plan_errors(
-    share: Share, plans: Mapping[str, JobPlan], environment: EnvironmentConfig, folder: Path
+    share: Share,
+    plans: Mapping[str, JobPlan],
+    described: Mapping[str, JobConfig],
+    environment: EnvironmentConfig,
+    folder: Path,
 ) -> Iterator[InputError]:
     """Jobs of a listed team that take what is not the team's, or that no worker of its environment can
-    take. `folder`: with the stack files."""
+    take. `described`: all of them in the words of settings. `folder`: with the stack files."""
     if share.entry is None:
         return
-    handed = share.queue is not None and share.queue.check
-    nodes = nodes_of_workers(environment, folder) if handed else {}
+    queue = share.queue if share.queue and share.queue.check else None
+    nodes = nodes_of_workers(environment, folder, queue.team) if queue else {}
+    isolated = isolated_workers(environment, folder) if queue else {}
     for name, plan in plans.items():
         yield from _beyond(f"team.jobs.{name}", share.entry, plan)
-        if handed:
-            yield from dispatched_job_errors(f"team.jobs.{name}", plan, nodes)
+        if queue:
+            needed = _whole_nodes(described[name], environment)
+            yield from dispatched_job_errors(f"team.jobs.{name}", plan, needed, nodes, isolated)
+
+
+def _whole_nodes(job: JobConfig, environment: EnvironmentConfig) -> float:
+    """Nodes with as many GPUs as the job: queues count GPUs."""
+    whole = gpus_of_node(environment.pools[job.pool])
+    return gpus_of(job, environment) / whole if whole else job.nodes
 
 
 def _beyond(path: str, entry: TeamEntryConfig, plan: JobPlan) -> Iterator[InputError]:
@@ -321,6 +328,7 @@ def _beyond(path: str, entry: TeamEntryConfig, plan: JobPlan) -> Iterator[InputE
             fix=write_one_of(entry.allowed_priorities, "add it to allowed_priorities in the entry"),
         )
     yield from _devices(path, plan)
+    yield from _held(path, plan)
     for made in plan.objects:
         if made["kind"] == "ClusterTrainingRuntime":
             yield At(path).must(
@@ -339,6 +347,28 @@ def _devices(path: str, plan: JobPlan) -> Iterator[InputError]:
                 f"not set {VISIBLE} in a team: the cluster refuses it, and a pod has the GPUs that it requests",
                 got=each.get("value", "a value from elsewhere"),
                 fix="delete it",
+            )
+
+
+def _held(path: str, plan: JobPlan) -> Iterator[InputError]:
+    """Affinity and a grace period that the same policy refuses: by them one team holds nodes of the others."""
+    for each in maps_in([plan.spec, *plan.objects]):
+        grace = each.get("terminationGracePeriodSeconds")
+        if isinstance(grace, int) and grace > LONGEST_GRACE_SECONDS:
+            yield At(path).must(
+                f"end its pods within {LONGEST_GRACE_SECONDS} seconds in a team: the cluster refuses it, and the nodes"
+                " of a job that is stopped wait for its pods",
+                got=f"terminationGracePeriodSeconds: {grace}",
+                fix=f"write {LONGEST_GRACE_SECONDS}",
+            )
+        named = each.get("namespaces")
+        foreign = {*map(str, named if isinstance(named, list) else ())} - {plan.namespace}
+        if "topologyKey" in each and ("namespaceSelector" in each or foreign):
+            yield At(path).must(
+                "have affinity to pods of its own namespace alone in a team: the cluster refuses it, and anti-affinity"
+                " keeps the pods of others off nodes",
+                got=", ".join(sorted(foreign)) or "namespaceSelector",
+                fix="delete namespaces and namespaceSelector",
             )
 
 

@@ -19,13 +19,17 @@ from trainyard.catalog.upstream.public_registries import (
     is_on_ecr_public,
 )
 from trainyard.catalog.versions import TRAINING_OPERATOR_IMAGES
+from trainyard.derive.after import side_by_side
+from trainyard.derive.pod_resources import pods_per_node
 from trainyard.derive.pools import TYPES, gpus_of, largest_gang
 from trainyard.derive.queues import queued_pools
 from trainyard.derive.teams import Share
 from trainyard.parts.parts import wanted_parts
 from trainyard.plans.directories import path_of
 from trainyard.problems import At, InputError, InputWarning, few
-from trainyard.rules.queues import borrowing_warnings, parted_warnings
+from trainyard.rules.preemption import stopped_warnings
+from trainyard.rules.queues import parted_warnings
+from trainyard.rules.schedule import kept_run_warnings
 from trainyard.rules.teams import listing_errors
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import JobConfig, typed
@@ -82,7 +86,10 @@ def _saved_by_team(
 
 def beside(stack: str, environment: EnvironmentConfig) -> dict[str, JobConfig]:
     """The jobs of an environment, as messages about a team call them."""
-    return {f"{name} of {stack}": job for name, job in typed(environment.jobs).items()}
+    return {
+        f"{name} of {stack}": replace(job, after=tuple(f"{each} of {stack}" for each in job.after))
+        for name, job in typed(environment.jobs).items()
+    }
 
 
 def saved(path: str, jobs: Mapping[str, JobConfig], stack: str = "") -> list[Saved]:
@@ -174,6 +181,7 @@ def gang_warnings(
             for job, wanted in jobs.items()
             if wanted.pool == name and wanted.nodes > 1
         }
+        gangs = side_by_side(gangs, jobs)
         most, needed = largest_gang(pool), sum(gangs.values())
         if len(gangs) > 1 and needed > most and max(gangs.values()) <= most:
             listed = few([f"{job} {nodes}" for job, nodes in gangs.items()])
@@ -194,7 +202,8 @@ def team_warnings_together(
 ) -> Iterator[InputWarning]:
     """Warnings about the jobs of a team, alone and beside those of the environment. `together`:
     both. `entries`: those of the team that its stack file describes."""
-    yield from borrowing_warnings(share, entries, environment)
+    yield from kept_run_warnings(share.entry, entries)
+    yield from stopped_warnings(share, entries, own, environment)
     yield from parted_warnings(share, own, environment)
     yield from gang_warnings("team.jobs", together, environment)
     yield from docker_hub_warnings("team.jobs", together, environment)
@@ -308,7 +317,7 @@ def _known_pools(environment: EnvironmentConfig) -> dict[str, PoolConfig]:
 
 
 def _nodes(job: JobConfig, pool: PoolConfig) -> int:
-    """Nodes that the job takes; with gpus_per_node several of its pods share one."""
-    least = min(TYPES[name].gpus for name in pool.instance_types)
-    pods_per_node = max(1, least // job.gpus_per_node) if job.gpus_per_node else 1
-    return -(-job.nodes // pods_per_node)
+    """Nodes that the job takes: several of its pods share one where its GPUs, EFA devices, vCPUs and memory are
+    enough for them."""
+    on_a_node = min(pods_per_node(job, TYPES[name]) for name in pool.instance_types)
+    return -(-job.nodes // max(1, on_a_node))

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.scripts import LAUNCHER_ENV
+from trainyard.derive.shell import READS_MORE
 from trainyard.problems import InputWarning
-from trainyard.rules.one_node import READS_MORE, expanded
+from trainyard.rules.one_node import expanded
 from trainyard.settings.reading.secrets.names import NAME
 
 STRICT = re.compile(r"\bset\s+-[a-tv-z]*u|\bset\s+-o\s+nounset|\bbash\s+-[a-tv-z]*u")

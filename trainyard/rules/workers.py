@@ -15,16 +15,21 @@ from typing import Any
 
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.derive.jobs import runtime_plans
-from trainyard.derive.queues import queued_pools
+from trainyard.derive.pools import largest_gang
+from trainyard.derive.queues import possible_nodes, queued_pools
 from trainyard.derive.team_stores import stores_of
 from trainyard.objects.programs.dispatch import MOST_WORKERS
+from trainyard.objects.queues.queues import URGENCIES
 from trainyard.plans.identity import digest
+from trainyard.plans.images import ecr_region, images_in, in_region, parts
 from trainyard.plans.jobs import JobPlan
 from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
+from trainyard.settings.network import ExistingNetworkConfig
 from trainyard.settings.queues import QueuesConfig
 from trainyard.settings.reading.teams import environment_named
 from trainyard.settings.reading.yaml_file import as_yaml
+from trainyard.settings.team_entry import TeamEntryConfig
 from trainyard.stores.kinds import claim_name
 
 AT = "environment.queues.workers"
@@ -122,13 +127,16 @@ def _pools(wanted: EnvironmentConfig) -> Iterator[InputError]:
                 )
 
 
-def nodes_of_workers(wanted: EnvironmentConfig, folder: Path) -> dict[str, list[int]]:
-    """Pool → its nodes in each worker that has it."""
+def nodes_of_workers(
+    wanted: EnvironmentConfig, folder: Path, team: str | None = None
+) -> dict[str, list[int]]:
+    """Pool → the nodes that jobs can have in each worker that has it. `team`: its jobs; by default those of all."""
     found: dict[str, list[int]] = {}
     for name in dict.fromkeys(wanted.queues.workers if wanted.queues else ()):
-        worker = environment_named(name, folder)
-        for pool, each in (queued_pools(worker) if worker else {}).items():
-            found.setdefault(pool, []).append(each.max_nodes)
+        if worker := environment_named(name, folder):
+            whole = {pool: largest_gang(each) for pool, each in queued_pools(worker).items()}
+            for pool, nodes in (possible_nodes(team, worker) if team else whole).items():
+                found.setdefault(pool, []).append(nodes)
     return found
 
 
@@ -172,17 +180,79 @@ def _lacks(worker: str, must: str, got: str) -> InputError:
 
 
 def worker_warnings(wanted: EnvironmentConfig, folder: Path) -> Iterator[InputWarning]:
-    """Workers that nobody may enter yet: the role exists after the manager's first update."""
+    """Workers that nobody may enter yet: the role exists after the manager's first update. And those that the
+    manager cannot reach, that cannot pull what teams name, or that stop jobs for one that runs elsewhere."""
+    yield from _stopping(wanted, folder)
     for name in wanted.queues.workers if wanted.queues else ():
         worker = environment_named(name, folder)
         if worker and worker.queues and worker.queues.manager is None:
-            yield InputWarning(
-                path=AT,
-                text=(
-                    f"no job runs in {name} before Pulumi.{name}.yaml has environment.queues.manager:"
-                    " the output queues_role of this stack"
-                ),
+            yield At(AT).warning(
+                f"no job runs in {name} before Pulumi.{name}.yaml has environment.queues.manager:"
+                " the output queues_role of this stack"
             )
+        if worker and _is_out_of_reach(wanted, worker):
+            yield At(AT).warning(
+                f"this environment has no way to the internet, where the Kubernetes API of {name}"
+                f" is: no job runs in {name} before Pulumi.{name}.yaml has cluster.endpoint: private, and"
+                " a route leads from this network to that one"
+            )
+    yield from _image_warnings(wanted, folder)
+
+
+def _is_out_of_reach(here: EnvironmentConfig, worker: EnvironmentConfig) -> bool:
+    """True where the manager is isolated, and names of the worker's API lead to public addresses: outside its
+    VPC they do so unless the public endpoint is off (EKS user guide, cluster-endpoint). The endpoint of a
+    cluster that exists is its owner's."""
+    same_network = (
+        isinstance(here.network, ExistingNetworkConfig)
+        and isinstance(worker.network, ExistingNetworkConfig)
+        and here.network.vpc_id == worker.network.vpc_id
+    )
+    return (
+        here.network.internet == "none"
+        and worker.cluster.name is None
+        and worker.cluster.endpoint != "private"
+        and not same_network
+    )
+
+
+def isolated_workers(wanted: EnvironmentConfig, folder: Path) -> dict[str, str]:
+    """Worker without a way to the internet → its region, from whose ECR alone its nodes pull."""
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(wanted.queues.workers if wanted.queues else ()):
+        worker = environment_named(name, folder)
+        if worker and worker.network.internet == "none":
+            images = worker.artifacts and worker.artifacts.images
+            # Without that registry the worker's own stack file is refused.
+            if region := images and ecr_region(parts(images).registry):
+                found[name] = region
+    return found
+
+
+def _image_warnings(wanted: EnvironmentConfig, folder: Path) -> Iterator[InputWarning]:
+    """Isolated workers of a manager that does not rename the images of jobs to ECR of their region."""
+    here = wanted.artifacts and wanted.artifacts.images
+    for name, region in isolated_workers(wanted, folder).items():
+        if not (here and in_region(here, region)):
+            yield At("environment.artifacts.images").warning(
+                f"nodes of {name} pull from ECR of {region} alone, and a job arrives there with the images that it"
+                f" has here{f', renamed to {here}' if here else ''}: another image starts nodes that"
+                " cannot pull it"
+            )
+
+
+def _stopping(wanted: EnvironmentConfig, folder: Path) -> Iterator[InputWarning]:
+    """Workers that each stop jobs for the same one. Kueue sends it to all of them (0.19.2, defaults.go: AllAtOnce),
+    and the gate by which one waits for the other is an alpha (MultiKueueOrchestratedPreemption)."""
+    names = dict.fromkeys(wanted.queues.workers if wanted.queues else ())
+    queues = {name: each.queues for name in names if (each := environment_named(name, folder))}
+    stop = [name for name, each in queues.items() if each and each.preemption != "never"]
+    if len(stop) > 1:
+        yield At(AT).warning(
+            f"a job stops jobs in {', '.join(stop)} at the same time, wherever its nodes are not free, and runs in one"
+            " of them: Kueue sends it to all workers at once. Write queues.preemption: never in all of their stack"
+            " files but one"
+        )
 
 
 def _mirrored(
@@ -195,6 +265,21 @@ def _mirrored(
     yield "runtime", _runtimes(here), _runtimes(there)
     for team in (each for each in here.teams if each in there.teams):
         yield f"claim for team {team} of store", _claims(team, here), _claims(team, there)
+        own, theirs = here.teams[team], there.teams[team]
+        least = min(own.max_urgency, theirs.max_urgency, key=URGENCIES.__getitem__)
+        yield "max_urgency of team", {team: own.max_urgency}, {team: least}
+        yield "image_prefixes of team", {team: _images(own)}, {team: _admitted(own, theirs)}
+
+
+def _images(entry: TeamEntryConfig) -> str:
+    return ", ".join(entry.image_prefixes) or "any"
+
+
+def _admitted(own: TeamEntryConfig, theirs: TeamEntryConfig) -> str:
+    """The images of a team that the worker admits, of those that the manager does."""
+    here, there = own.image_prefixes, theirs.image_prefixes
+    wider = not there or (here and all(each.startswith(there) for each in here))
+    return _images(own if wider else theirs)
 
 
 def _namespaces(wanted: EnvironmentConfig) -> dict[str, Any]:
@@ -217,19 +302,36 @@ def _runtimes(wanted: EnvironmentConfig) -> dict[str, Any]:
 
 
 def dispatched_job_errors(
-    path: str, plan: JobPlan, nodes: Mapping[str, list[int]]
+    path: str,
+    plan: JobPlan,
+    needed: float,
+    nodes: Mapping[str, list[int]],
+    isolated: Mapping[str, str],
 ) -> Iterator[InputError]:
-    """A gang that no worker has the nodes for, and what a job brings beside itself, which stays behind:
-    its files, its secrets, its runtime. `nodes`: of each pool, in each worker."""
+    """A gang that no worker has the nodes for, images that a worker cannot pull, and what a job brings beside
+    itself, which stays behind: its files, its secrets, its runtime. `needed`: nodes with as many GPUs as the job.
+    `nodes`: that the team can have of each pool, in each worker. `isolated`: of isolated_workers."""
     most = max(nodes.get(plan.pool, [plan.nodes]))
-    if plan.nodes > most:
+    if needed > most:
         yield InputError(
             path=path,
-            must=f"have at most {most} nodes, as many as one worker has in {plan.pool}: all of them run in"
-            " one cluster",
+            must=f"have at most {most} nodes, as many as the team can have in one worker of {plan.pool}: all of them"
+            " run in one cluster",
             got=str(plan.nodes),
-            fix=f"write nodes: {most}, or raise max_nodes of a worker",
+            fix=f"write nodes: {most}, or give the team more nodes in a worker"
+            if most
+            else "take another pool",
         )
+    for worker, region in isolated.items():
+        if beyond := [image for image in images_in(plan) if not in_region(image, region)]:
+            yield InputError(
+                path=path,
+                must=f"have images in ECR of {region}, from which alone nodes of {worker} pull: Kueue copies"
+                " the job as it is written here",
+                got=", ".join(beyond),
+                fix=f"write images of ECR in {region}, with artifacts.images of the environment in that region"
+                " or not set",
+            )
     brings = [*(["files"] if plan.files else []), *(each["kind"] for each in plan.objects)]
     if brings:
         yield InputError(

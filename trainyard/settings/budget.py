@@ -14,8 +14,9 @@ from trainyard.catalog.aws.own_prices import OwnPrices
 @dataclass(frozen=True, kw_only=True)
 class BudgetConfig:
     """A budget of AWS Budgets for a calendar month. It counts what has this stack's tag
-    `trainyard:stack`, once whoever pays has activated that tag as a cost allocation tag. AWS sends
-    e-mails at 80 % and 100 % of the budget, and where it expects more than 100 %."""
+    `trainyard:stack`, once whoever pays has activated that tag as a cost allocation tag, and counts it as if
+    no credits of AWS paid for it. AWS sends e-mails at 80 % and 100 % of the budget, and where it expects more
+    than 100 %: it expects nothing before it has about 5 weeks of usage."""
 
     dollars_a_month: Annotated[float, pydantic.Field(ge=1)]
     """USD for a calendar month. `trainyard check` refuses less than an idle month costs, and warns where an

@@ -140,8 +140,8 @@ class ArtifactsConfig:
     charts: ChartsPlace | None = None
     """A folder with one unpacked chart for each name (kubeflow-trainer-<version> for the Trainer,
     kueue-<version> for Kueue), or an oci:// prefix. `trainyard mirror --charts` fills either. Pulumi
-    reads charts, nodes do not. By default charts come from the public registries of their
-    projects."""
+    reads charts, nodes do not; from a registry with the login of Helm on its machine, which ECR takes for
+    12 hours. By default charts come from the public registries of their projects."""
     images: MirrorPrefix | None = None
     """A registry of ECR and the beginning of its repositories:
     111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror. Nodes pull every image of the stack

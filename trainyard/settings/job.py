@@ -178,8 +178,8 @@ class ManifestConfig:
     after: tuple[Reference, ...] = ()
     """Jobs of this stack that must be complete before this one begins."""
     urgency: Urgency | None = None
-    """Priority in the team's queue: jobs of a higher one go first. By default `normal`. Only where
-    the environment has `queues`."""
+    """Priority in the team's queue: jobs of a higher one go first. By default `normal`, or the team's
+    `max_urgency` where that is lower. Only where the environment has `queues`."""
     expected_hours: Annotated[float, pydantic.Field(gt=0)] | None = None
     """Hours that the job runs. The estimate of its cost needs it, and a Capacity Block must be at
     least as long."""
@@ -301,8 +301,8 @@ class JobConfig:
     """A name from `environment.priorities`. Only with `pytorch_job`: a TrainJob has the priority of
     its runtime."""
     urgency: Urgency | None = None
-    """Priority in the team's queue: jobs of a higher one go first. By default `normal`. Only where
-    the environment has `queues`."""
+    """Priority in the team's queue: jobs of a higher one go first. By default `normal`, or the team's
+    `max_urgency` where that is lower. Only where the environment has `queues`."""
     time_limit_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] | None = None
     """The run fails after this time. Trainer 2.1 has no time limit."""
     wait: Literal["none", "running", "complete"] = "none"

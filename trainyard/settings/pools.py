@@ -45,9 +45,11 @@ class PoolConfig:
     reservation: Section[ReservationConfig] = None
     """The reservation that the nodes are launched in. Only for `capacity: reservation` and
     `capacity: block`."""
-    replicas: Positive | None = None
+    replicas: Annotated[int, pydantic.Field(ge=0, strict=True)] | None = None
     """Number of nodes that run all the time, with or without a job (a static pool). By default
-    nodes run only while a job needs them. A job cannot have more nodes than this."""
+    nodes run only while a job needs them. A job cannot have more nodes than this. 0 switches the nodes off,
+    `warm_spares` with them, such as for a night; a node that a job uses goes when the job ends, that of a block 10
+    minutes later."""
     warm_spares: Annotated[int, pydantic.Field(ge=0, le=16, strict=True)] = 0
     """Number of nodes that run in addition to `replicas`, so that a broken node is replaced without
     waiting for capacity."""
@@ -67,3 +69,8 @@ class PoolConfig:
     """Images that a node pulls while it starts, so that a job need not wait for them. Each must
     have the command `sleep`, and need no `pull_secrets`. Default: the image of the jobs of this
     file on the pool, if they have one in common. `[]` pulls none."""
+
+
+def node_type_names(name: str, pool: PoolConfig) -> list[str]:
+    """Names of the pool's NodePools: its own for the first choice, then numbered."""
+    return [name, *(f"{name}-{number}" for number in range(2, len(pool.instance_types) + 1))]

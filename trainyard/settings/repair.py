@@ -17,4 +17,6 @@ class RepairConfig:
     hung_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] | None = None
     """After so many minutes without a log line of any rank, while all its pods run, a run starts anew
     from its last checkpoint. By default such a run is only told. Write more than the longest step, save
-    or start of any job of the environment takes, and let each job log its steps."""
+    or start of any job of the environment takes, and let each job log its steps. A bar of progress is no line
+    before it has drawn 16 KiB, about 250 steps: print a line with a newline now and then, or write more than
+    300 steps take."""

@@ -28,8 +28,11 @@ class _NeverEmpty:
 Section = Annotated[T | None, _NeverEmpty()]
 """`Section[X] = None`: an X, or no such section in the file."""
 
-Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
-"""Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS names."""
+LONGEST_NAME = 32
+Name = Annotated[
+    str, pydantic.Field(pattern=rf"^[a-z]([-a-z0-9]{{0,{LONGEST_NAME - 2}}}[a-z0-9])?$")
+]
+"""Lower-case letters, digits and dashes, at most LONGEST_NAME: it becomes part of Kubernetes and AWS names."""
 Reference = Annotated[
     str,
     pydantic.Field(min_length=1),

@@ -145,7 +145,8 @@ class EfsConfig:
     throughput_mibps: (
         Annotated[int, pydantic.Field(ge=1, le=EFS_MIBPS_AT_MOST, strict=True)] | None
     ) = None
-    """MiB/s of `throughput: provisioned`, at most 3414: so much is written, or three times as much
+    """MiB/s of `throughput: provisioned`, at most 3414, and outside of us-east-1, us-east-2, us-west-2
+    and eu-west-1 at most 1024 until AWS Support raises it: so much is written, or three times as much
     read. EFS lowers it at most once in 24 hours."""
     lifecycle: Section[LifecycleConfig] = None
     """Moves of files to cheaper storage. By default all of them stay in the standard class."""
@@ -194,7 +195,8 @@ class StoreConfig:
     """Access of the teams of `environment.teams` to the store. `together`: every team reads and
     writes the whole store. `apart`: each team has a directory of its own, `teams/<team>`, and
     cannot reach the directories of other teams. `read_only`: every team reads the whole store and
-    cannot write to it. A change gives the store another claim: jobs that mount it start again."""
+    cannot write to it. A change gives the store another claim: jobs of the stack that mount it start
+    again, and it is refused while a job of a team mounts it."""
     data: Literal["keep", "delete"] = "keep"
     """`keep`: the store is protected, and `pulumi destroy` leaves it and prints its name. `delete`:
     the store and its data are deleted with the stack, once a `pulumi up` has taken the protection away.

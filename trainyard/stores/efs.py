@@ -29,7 +29,7 @@ from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.pools import PoolConfig
 from trainyard.settings.stores import EfsConfig, LifecycleConfig
 from trainyard.stores.acts import AT_EFS
-from trainyard.stores.efs_rules import lifecycle_errors, throughput_errors
+from trainyard.stores.efs_rules import lifecycle_errors, throughput_errors, throughput_warnings
 from trainyard.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took
 from trainyard.stores.kind import StoreKind, Surroundings
 
@@ -143,6 +143,11 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
         yield from throughput_errors(path, settings)
         if settings.lifecycle:
             yield from lifecycle_errors(path, settings, settings.lifecycle)
+
+    def warnings(
+        self, path: str, settings: EfsConfig, around: Surroundings
+    ) -> Iterator[InputWarning]:
+        yield from throughput_warnings(path, settings, around.region)
 
     def errors_together(
         self, names: Sequence[str], wanted: EnvironmentConfig, zones: tuple[str, ...]

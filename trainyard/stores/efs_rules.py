@@ -1,4 +1,4 @@
-"""Errors about a throughput or a lifecycle that EFS refuses.
+"""Errors and warnings about a throughput or a lifecycle that EFS refuses.
 
 Sources: EFS API, CreateFileSystem (ThroughputMode, ProvisionedThroughputInMibps) and LifecyclePolicy;
 EFS user guide, lifecycle-management-efs (Archive needs elastic throughput, and comes after Infrequent
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import get_args
 
-from trainyard.problems import REMOVE, InputError
+from trainyard.catalog.aws.storage import efs_mibps
+from trainyard.problems import REMOVE, InputError, InputWarning
 from trainyard.settings.stores import EfsConfig, EfsDays, LifecycleConfig
 
 
@@ -32,6 +33,19 @@ def throughput_errors(path: str, efs: EfsConfig) -> Iterator[InputError]:
             got=str(mibps),
             fix="delete it, or write throughput: provisioned",
             write=REMOVE,
+        )
+
+
+def throughput_warnings(path: str, efs: EfsConfig, region: str) -> Iterator[InputWarning]:
+    """More than EFS provisions in the region for an account that did not ask: whether it did, only AWS knows."""
+    most = efs_mibps(region)
+    if efs.throughput == "provisioned" and (efs.throughput_mibps or 0) > most:
+        yield InputWarning(
+            path=f"{path}.throughput_mibps",
+            text=(
+                f"EFS refuses {efs.throughput_mibps} MiB/s in {region} to an account that asked for no more than"
+                f" the default of {most}: open a case with AWS Support before `pulumi up`, or write {most}"
+            ),
         )
 
 

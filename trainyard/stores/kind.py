@@ -31,6 +31,18 @@ Pools = Mapping[str, PoolConfig]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A part of an S3 bucket whose objects are files of a store."""
+
+    bucket: str
+    """Pattern of its name."""
+    prefix: str
+    """Beginning of the keys, up to a slash; '' for all."""
+    path: str
+    """Directory of the files, from the root of the store."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Surroundings:
     """Facts that a store is judged by, beside its own settings."""
 
@@ -159,8 +171,17 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         `zones`: those of the network, the training zone first."""
         yield from ()
 
-    def warnings(self, path: str, settings: Settings, pools: Pools) -> Iterator[InputWarning]:
+    def warnings(
+        self, path: str, settings: Settings, around: Surroundings
+    ) -> Iterator[InputWarning]:
         """Warnings about settings that work. `path`: of its settings."""
+        yield from ()
+
+    def warnings_together(
+        self, stores: Mapping[str, Settings], region: str
+    ) -> Iterator[InputWarning]:
+        """Warnings about stores of this kind that work beside each other. `stores`: all of this kind, with size
+        and speed decided."""
         yield from ()
 
     def mount_warnings(
@@ -222,6 +243,10 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         """Settings that name buckets which exist before the stack. `path`: of its settings.
         `isolated`: nodes have no way to the internet."""
         yield from ()
+
+    def shown(self, me: Identity, name: str, settings: Settings) -> tuple[Shown, ...]:
+        """Parts of S3 in which a new object is a file of the store `name`."""
+        return ()
 
     def key_use(self, plan: Plan) -> Document | None:
         """The statement of IAM by which pods use the KMS key of its objects; None where they use

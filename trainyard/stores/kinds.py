@@ -14,7 +14,7 @@ from trainyard.plans.stores import StorePlan
 from trainyard.settings.stores import StoreConfig
 from trainyard.stores.efs import Efs
 from trainyard.stores.existing import ExistingEfs, ExistingLustre
-from trainyard.stores.kind import StoreKind
+from trainyard.stores.kind import Shown, StoreKind
 from trainyard.stores.lustre import Lustre
 from trainyard.stores.s3 import S3
 
@@ -165,3 +165,10 @@ def needs_client(store: StoreConfig) -> bool:
 def made_for_efa(store: StoreConfig) -> bool:
     """True where nodes can mount the store over EFA."""
     return any(kind.made_for_efa(settings) for kind, settings in kinds_of(store))
+
+
+def shown_parts(me: Identity, name: str, store: StoreConfig) -> tuple[Shown, ...]:
+    """Parts of S3 in which a new object is a file of the store."""
+    return tuple(
+        each for kind, settings in kinds_of(store) for each in kind.shown(me, name, settings)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from trainyard.catalog import versions
@@ -28,10 +29,16 @@ from trainyard.settings.pools import PoolConfig
 from trainyard.settings.stores import DAYS, LustreConfig
 from trainyard.stores.acts import AT_LUSTRE
 from trainyard.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took
-from trainyard.stores.kind import Pools, StoreKind, Surroundings
+from trainyard.stores.kind import Shown, StoreKind, Surroundings
 from trainyard.stores.lustre_efa import efa_errors, efa_warnings, lnet_devices, tcp_warnings
 from trainyard.stores.lustre_repositories import repository_errors
-from trainyard.stores.lustre_rules import backup_errors, key_errors, restore_errors, size_errors
+from trainyard.stores.lustre_rules import (
+    backup_errors,
+    key_errors,
+    quota_warnings,
+    restore_errors,
+    size_errors,
+)
 from trainyard.stores.lustre_sizing import LustreSize, sized
 from trainyard.stores.lustre_updates import (
     FILE_SYSTEM,
@@ -143,8 +150,15 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         yield from key_errors(path, settings, around.key)
         yield from efa_errors(path, settings, around.pools, around.region)
 
-    def warnings(self, path: str, settings: LustreConfig, pools: Pools) -> Iterator[InputWarning]:
-        yield from efa_warnings(path, settings, pools)
+    def warnings(
+        self, path: str, settings: LustreConfig, around: Surroundings
+    ) -> Iterator[InputWarning]:
+        yield from efa_warnings(path, settings, around.pools)
+
+    def warnings_together(
+        self, stores: Mapping[str, LustreConfig], region: str
+    ) -> Iterator[InputWarning]:
+        yield from quota_warnings(stores, region)
 
     def mount_warnings(
         self, path: str, name: str, settings: LustreConfig, pool: PoolConfig
@@ -214,6 +228,17 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
                 region=region,
                 only_here=NO_IMPORT if link.auto_import else "",
             )
+
+    def shown(self, me: Identity, name: str, settings: LustreConfig) -> tuple[Shown, ...]:
+        parts = [
+            (bucket_of(link.s3), link.s3.removeprefix("s3://").partition("/")[2], link.path)
+            for link in settings.repositories.values()
+            if link.auto_import
+        ]
+        return tuple(
+            Shown(bucket=re.escape(bucket), prefix=f"{key.rstrip('/')}/" if key else "", path=path)
+            for bucket, key, path in parts
+        )
 
     def linked_buckets(self, plan: LustrePlan) -> tuple[str, ...]:
         return tuple(

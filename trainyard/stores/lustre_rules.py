@@ -1,15 +1,22 @@
-"""Errors about size, speed and backups of a Lustre store that cannot work.
+"""Errors about size, speed and backups of a Lustre store that cannot work, and a warning about its quota.
 
 Over EFA: lustre_efa.py. Linked to S3: lustre_repositories.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from trainyard.catalog.aws.storage import LUSTRE_SIZES, LUSTRE_TIERS, lustre_near, lustre_sold
-from trainyard.problems import At, InputError
+from trainyard.catalog.aws.storage import (
+    LUSTRE_QUOTA_GIB,
+    LUSTRE_QUOTAS,
+    LUSTRE_SIZES,
+    LUSTRE_TIERS,
+    lustre_near,
+    lustre_sold,
+)
+from trainyard.problems import At, InputError, InputWarning
 from trainyard.settings.stores import LustreConfig
 from trainyard.stores.lustre_efa import efa_step
 from trainyard.stores.lustre_sizing import LARGEST_GIB, chosen, needs_of
@@ -23,6 +30,31 @@ def size_errors(
         yield from _sized_for_model(path, lustre, region, instance_types)
     else:
         yield from _size_and_speed(path, lustre)
+
+
+def quota_warnings(stores: Mapping[str, LustreConfig], region: str) -> Iterator[InputWarning]:
+    """File systems that a new account has no quota for: FSx refuses the one that exceeds it. `stores`: all of the
+    stack, with size and speed decided."""
+    for deployment, code in LUSTRE_QUOTAS.items():
+        sizes = {
+            name: lustre.capacity_gib or 0
+            for name, lustre in stores.items()
+            if lustre.deployment == deployment
+        }
+        if (total := sum(sizes.values())) > LUSTRE_QUOTA_GIB:
+            yield At("environment.storage").warning(
+                f"{', '.join(sizes)} take {total} GiB of {deployment}, and quota {code} is {LUSTRE_QUOTA_GIB}"
+                " GiB in an account that asked for no more: run"
+                f" `{more_of_quota(code, total, region)}` before `pulumi up`"
+            )
+
+
+def more_of_quota(code: str, gib: int, region: str) -> str:
+    """The command that asks for a larger quota of FSx."""
+    return (
+        "aws service-quotas request-service-quota-increase --service-code fsx --quota-code"
+        f" {code} --desired-value {gib} --region {region}"
+    )
 
 
 def backup_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:

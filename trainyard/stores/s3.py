@@ -27,7 +27,7 @@ from trainyard.settings.reading.yaml_file import as_yaml
 from trainyard.settings.stores import S3Config
 from trainyard.stores.acts import AT_S3
 from trainyard.stores.figures import StoreRow, UsageCost
-from trainyard.stores.kind import StoreKind, Surroundings
+from trainyard.stores.kind import Shown, StoreKind, Surroundings
 
 BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 """S3 user guide, bucketnamingrules."""
@@ -52,6 +52,10 @@ has no request: the driver makes it after the job's pod, so a request that no lo
 and the volume of an existing stack cannot get one in place."""
 ALL_USERS = "allow-other"
 """Containers that do not run as root read files, too."""
+OPEN = ("dir-mode=0777", "file-mode=0666")
+"""Every user writes files. Mountpoint runs as user 1000, and the kernel checks its modes, by default 0755 and 0644
+(mountpoint-s3-csi-driver 2.7.0, pkg/cluster/cluster.go and pkg/mountpoint/mounter/mount_linux.go; doc/CONFIGURATION.md
+of Mountpoint). The options of a volume change in place (Kubernetes, ValidatePersistentVolumeUpdate)."""
 
 ENCRYPTION = (
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration"
@@ -115,7 +119,7 @@ class S3(StoreKind[S3Config, S3Plan]):
         return "ReadWriteMany" if settings.writable else "ReadOnlyMany"
 
     def mount_options(self, settings: S3Config) -> tuple[str, ...]:
-        return (ALL_USERS,) if settings.writable else self.read_only_options(settings)
+        return (ALL_USERS, *OPEN) if settings.writable else self.read_only_options(settings)
 
     def read_only_options(self, settings: S3Config) -> tuple[str, ...]:
         return (ALL_USERS, "read-only")
@@ -202,6 +206,11 @@ class S3(StoreKind[S3Config, S3Plan]):
             f" `pulumi up`, as somebody who may use both keys: aws s3 cp s3://{bucket}/ s3://{bucket}/ --recursive"
             f" --sse {sse}"
         )
+
+    def shown(self, me: Identity, name: str, settings: S3Config) -> tuple[Shown, ...]:
+        own = rf"{re.escape(me.short_name(name, OWN_NAME))}-\d+"
+        bucket = re.escape(settings.bucket) if settings.bucket else own
+        return (Shown(bucket=bucket, prefix="", path=""),)
 
     def own_buckets(self, plan: S3Plan) -> tuple[str, ...]:
         return () if plan.existing else (f"{plan.name}-*",)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.providers.aws.account import Account
-from rehearsal.providers.aws.resource_type import Kind, Seen, Tagging, renamed, upper
-from rehearsal.providers.wire import Properties
+from rehearsal.providers.aws.resource_type import Kind, Seen, Tagging, lower, renamed, upper
+from rehearsal.providers.wire import Properties, words
 
 NOTIFICATION = ("comparisonOperator", "notificationType", "threshold", "thresholdType")
 
@@ -52,6 +52,7 @@ class Budget(Kind):
                 "costFilters": [
                     {"name": key, "values": values} for key, values in found["CostFilters"].items()
                 ],
+                "costTypes": renamed(found.get("CostTypes") or {}, lower),
                 "notifications": [*_notifications(aws, named)],
             },
         )
@@ -80,8 +81,7 @@ def _named(id_: str) -> dict[str, str]:
 
 
 def _arn(id_: str) -> str:
-    account, _, name = id_.partition(":")
-    return f"arn:aws:budgets::{account}:budget/{name}"
+    return f"arn:aws:budgets::{id_.replace(':', ':budget/', 1)}"
 
 
 def _budget(new: Properties) -> dict[str, Any]:
@@ -90,6 +90,7 @@ def _budget(new: Properties) -> dict[str, Any]:
         "BudgetType": new["budgetType"],
         "TimeUnit": new["timeUnit"],
         "BudgetLimit": {"Amount": new["limitAmount"], "Unit": new["limitUnit"]},
+        "CostTypes": renamed(new.get("costTypes") or {}, upper),
         "CostFilters": {each["name"]: each["values"] for each in new.get("costFilters") or ()},
     }
 
@@ -125,7 +126,7 @@ KINDS = (
         id="{name}",
         asks={},
         updates=dict.fromkeys(
-            ("budgetType", "timeUnit", "limitAmount", "limitUnit", "costFilters", "notifications"),
+            words("budgetType timeUnit limitAmount limitUnit costFilters costTypes notifications"),
             "update_budget",
         ),
         tagging=Tagging(

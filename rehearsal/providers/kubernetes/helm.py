@@ -32,7 +32,7 @@ PATIENCE = 15
 """Seconds helm has to write down that it was interrupted."""
 INPUTS = words(
     "name namespace chart version repositoryOpts values timeout createNamespace skipCrds"
-    " takeOwnership compat"
+    " takeOwnership compat skipAwait"
 )
 """Any other, and any other repository option than `repo`, is refused by name."""
 OUTPUTS = words("resourceNames status manifest")
@@ -235,7 +235,8 @@ def _options(verb: str, inputs: Properties) -> list[str]:
         if verb == "install"
         else {}
     )
-    options = ["--namespace", inputs["namespace"], "--wait", *_timeout(inputs)]
+    waits = [] if inputs.get("skipAwait") else ["--wait"]
+    options = ["--namespace", inputs["namespace"], *waits, *_timeout(inputs)]
     options += [flag for option, flag in flags.items() if inputs.get(option)]
     return options + (["--history-max", "0"] if verb == "upgrade" else [])
 

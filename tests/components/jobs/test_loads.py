@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,15 @@ import pytest
 
 from components.jobs import loads
 from components.jobs.loads import LoadFailed, Waits, until_loaded
+from trainyard.objects.jobs.load import LoadPod, load_spec
 from trainyard.plans.jobs import ConfigMapPlan, LoadPlan
 
+POD = LoadPod(
+    image="python",
+    settings={"what": "models/owner/model at 0", "to": "/stores/scratch/q"},
+    claims={"scratch": "scratch-0a1b2c3d"},
+    node_selector={"trainyard.io/pool": "cpu"},
+)
 PLAN = LoadPlan(
     name="load-q-0a1b2c3d",
     namespace="training",
@@ -25,7 +33,7 @@ PLAN = LoadPlan(
     pool="cpu",
     stores=("scratch",),
     program=ConfigMapPlan(name="program", data={}),
-    spec={"backoffLimit": 8},
+    spec=load_spec(POD),
     reads_aws=False,
     gigabytes=None,
     seconds=None,
@@ -52,19 +60,31 @@ def shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shows:
     """Decide what kubectl shows, look by look, the last for ever; `then`: after the Job is made anew."""
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
-    def decide(*looks: Look, then: tuple[Look, ...] = (), log: str = "3 of 9 files") -> None:
+    def decide(
+        *looks: Look,
+        then: tuple[Look, ...] = (),
+        log: str = "3 of 9 files",
+        pods: tuple[Look, ...] = (),
+        loads: tuple[Look, ...] = (),
+    ) -> None:
+        (tmp_path / "n").unlink(missing_ok=True)
         for name, each in {"looks": looks, "then": then}.items():
-            (tmp_path / name).mkdir(exist_ok=True)
+            shutil.rmtree(tmp_path / name, ignore_errors=True)
+            (tmp_path / name).mkdir()
             for number, look in enumerate(each):
                 found = [] if look == "none" else [look]
                 text = "" if look == "away" else json.dumps({"items": found})
                 (tmp_path / name / str(number)).write_text(text)
         (tmp_path / "log").write_text(log)
+        (tmp_path / "pods").write_text(json.dumps({"items": pods}))
+        (tmp_path / "loads").write_text(json.dumps({"items": loads}))
         program = tmp_path / "kubectl"
         program.write_text(f"""#!/bin/bash
 cd {tmp_path}; echo "$*" >> calls
 case "$*" in
   *" logs "*) cat log; exit;;
+  *" get pods "*) cat pods; exit;;
+  *" --selector=trainyard.io/load "*) cat loads; exit;;
   *" delete "*) exit;;
   *" create "*) cat > made; rm -rf looks n; mv then looks; exit;;
 esac
@@ -111,12 +131,30 @@ def test_one_that_fails_says_why_in_the_words_of_its_pod(shows: Shows, tmp_path:
     assert "No GPU was asked for" in text and changes(tmp_path) == []
 
 
+def pod(made: str, **state: Any) -> dict[str, Any]:
+    metadata, status = {"creationTimestamp": made}, {"containerStatuses": [{"state": state}]}
+    return {"metadata": metadata, "status": status}
+
+
+def test_one_whose_last_pod_the_kernel_killed_says_so(shows: Shows) -> None:
+    killed = pod("2026-11-30T10:00:00Z", terminated={"reason": "OOMKilled", "exitCode": 137})
+    log = "s3://our-sets/ begins: 0 of 5000000 files are there"
+    shows(LOADING, FAILED, log=log, pods=(killed, pod("2026-11-30T09:00:00Z", terminated={})))
+    with pytest.raises(
+        LoadFailed, match=r"killed for its memory \(OOMKilled\).*Fix: put the files"
+    ):
+        waited()
+    shows(LOADING, FAILED, log=log, pods=(killed, pod("2026-11-30T11:00:00Z", running={})))
+    with pytest.raises(LoadFailed, match="0 of 5000000 files are there"):
+        waited()
+
+
 def test_one_that_failed_before_this_update_is_made_anew(shows: Shows, tmp_path: Path) -> None:
     shows(FAILED, then=(LOADING, COMPLETE))
     assert waited()[0] == "is made anew: its Job had failed"
     assert changes(tmp_path) == ["delete", "create"]
     made = json.loads((tmp_path / "made").read_text())
-    assert made["spec"] == PLAN.spec and made["kind"] == "Job"
+    assert made["spec"] == json.loads(json.dumps(PLAN.spec)) and made["kind"] == "Job"
     assert (made["metadata"]["name"], made["metadata"]["namespace"]) == (PLAN.name, "training")
 
 
@@ -130,7 +168,44 @@ def test_one_that_fails_again_is_not_tried_for_ever(shows: Shows, tmp_path: Path
 def test_one_that_somebody_deleted_is_made_anew(shows: Shows, tmp_path: Path) -> None:
     shows("none", then=(COMPLETE,))
     assert waited() == ["is made anew: its Job was deleted"]
-    assert (tmp_path / "calls").read_text().count(" get ") == loads.UNSEEN + 1
+    looks = (tmp_path / "calls").read_text().count("--field-selector=")
+    assert looks == loads.UNSEEN + 1
+
+
+def load(name: str, pod: LoadPod = POD, **status: Any) -> dict[str, Any]:
+    """The Job of a load on the cluster."""
+    return {"metadata": {"name": name}, "spec": load_spec(pod), **status}
+
+
+def test_a_load_of_another_source_into_the_directory_is_ended_first(
+    shows: Shows, tmp_path: Path
+) -> None:
+    wrong = replace(POD, settings={"what": "models/owner/model at 9", "to": "/stores/scratch/q"})
+    other = replace(POD, settings={"what": "s3://sets/", "to": "/stores/scratch/sets"})
+    live = (load(PLAN.name), load("wrong", wrong), load("other", other))
+    shows(LOADING, COMPLETE, loads=(*live, load("earlier", wrong, **FAILED)))
+    ends = "ends the load of models/owner/model at 9 into the same directory: Job wrong"
+    assert waited()[0] == ends
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert [call.split()[5] for call in calls if " delete " in call] == ["wrong"]
+    assert calls.index(next(filter(lambda call: " delete " in call, calls))) == 1
+
+
+def test_a_load_that_runs_is_made_anew_in_another_pool_that_the_stack_file_names_since(
+    shows: Shows, tmp_path: Path
+) -> None:
+    """A label that somebody's webhook adds is no other pool."""
+    same = replace(POD, node_selector={**POD.node_selector, "example.com/zone": "a"})
+    shows(LOADING, COMPLETE, loads=(load(PLAN.name, same),))
+    assert waited() == ["loads models/owner/model at 0: 3 of 9 files"] and changes(tmp_path) == []
+    full = replace(POD, node_selector={"trainyard.io/pool": "full"})
+    shows(LOADING, loads=(load(PLAN.name, full, **COMPLETE),), then=(COMPLETE,))
+    with pytest.raises(LoadFailed, match="not over"):
+        waited(replace(PLAN, wait_hours=0.0001))
+    assert changes(tmp_path) == []
+    shows(LOADING, loads=(load(PLAN.name, full),), then=(COMPLETE,))
+    assert waited() == ["is made anew, in pool cpu"]
+    assert changes(tmp_path) == ["delete", "create"]
 
 
 def test_the_wait_ends_and_the_load_goes_on(shows: Shows, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from components.jobs import order, wait_for_job
 from components.jobs.order import NotBegun
 from tests.support.stackfile import environment_plan
-from trainyard.plans.jobs import JobPlan
+from trainyard.plans.jobs import RUN, JobPlan
 
 
 def plan() -> JobPlan:
@@ -50,50 +51,61 @@ def test_a_run_that_is_gone_begins_nothing_after_it(monkeypatch: pytest.MonkeyPa
         order._complete("evaluate", "kubeconfig", plan())
 
 
-def turns(at_most: int, *states: list[str] | None) -> tuple[list[str], list[str]]:
-    """Runs that may go on of three, and those that were asked for. `states`: conditions of each; none where it
-    is gone, and None where nobody answers."""
-    asked: list[str] = []
-    of = dict(zip("abc", states, strict=True))
-
-    def jobs_named(kubectl: Any, kind: str, name: str) -> list[Any] | None:
-        asked.append(name)
-        conditions = of[name]
-        if conditions is None:
-            return None
-        status = {"conditions": [{"type": each, "status": "True"} for each in conditions]}
-        return [{"status": status}] if conditions else []
-
+def may_begin(at_most: int, run: str = "d", **states: list[str] | None) -> bool:
+    """Whether a run may begin beside a, b and c. `states`: conditions of those in the cluster."""
+    found = [
+        {
+            "metadata": {"name": name, "annotations": {RUN: f"{name}-1"}},
+            "status": {"conditions": [{"type": each, "status": "True"} for each in conditions]},
+        }
+        for name, conditions in states.items()
+        if conditions is not None
+    ]
+    others = {name: f"{name}-1" for name in "abcd" if name != run}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wait_for_job, "jobs_named", jobs_named)
-        return order._going(("kubectl",), "TrainJob", [*of], at_most), asked
+        patch.setattr(wait_for_job, "listed", lambda kubectl, kind: found)
+        return order._may_begin(("kubectl",), replace(plan(), name=run), others, at_most)
 
 
-@pytest.mark.parametrize("end", [["Complete"], ["Suspended", "Failed"], []])
-def test_a_run_that_has_ended_in_any_way_or_is_gone_holds_no_other_up(end: list[str]) -> None:
-    assert turns(2, end, ["Created"], end) == (["b"], ["a", "b", "c"])
+@pytest.fixture(autouse=True)
+def nothing_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order, "_BEGUN", {})
 
 
-def test_no_more_runs_are_asked_for_than_may_go_on_at_once() -> None:
-    assert turns(1, ["Suspended"], ["Complete"], ["Complete"]) == (["a", "b", "c"], ["a"])
+@pytest.mark.parametrize("end", [["Complete"], ["Suspended", "Failed"], None])
+def test_a_run_that_has_ended_in_any_way_or_is_gone_holds_no_other_up(
+    end: list[str] | None,
+) -> None:
+    assert may_begin(2, a=end, b=["Created"], c=end)
+    assert not may_begin(1, a=end, b=["Created"], c=end)
 
 
-def test_a_run_of_which_nobody_says_anything_goes_on() -> None:
-    assert turns(3, None, ["Complete"], ["Complete"]) == (["a"], ["a", "b", "c"])
+def test_a_run_behind_it_in_the_list_that_goes_on_holds_it_up() -> None:
+    """As where somebody adds a value before the others."""
+    assert not may_begin(2, "a", b=["Created"], c=["Created"])
+    assert may_begin(2, "a", b=["Created"], c=["Complete"])
+
+
+def test_a_run_that_this_update_replaces_holds_no_other_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = {"metadata": {"name": "b", "annotations": {RUN: "b-0"}}}
+    monkeypatch.setattr(wait_for_job, "listed", lambda kubectl, kind: [old])
+    assert order._may_begin(("kubectl",), plan(), {"b": "b-1"}, 1)
+
+
+def test_two_runs_that_look_at_the_same_time_do_not_both_begin() -> None:
+    assert may_begin(2, "a", c=["Created"])
+    assert not may_begin(2, "b", c=["Created"]), "a is not in the cluster yet"
+    assert may_begin(2, "b", a=["Complete"], c=["Created"])
 
 
 def test_a_run_waits_until_fewer_go_on_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = [["a", "b"], ["a", "b"], ["b"]]
-    seen: list[tuple[str, ...]] = []
-
-    def going(kubectl: Any, kind: str, names: list[str], most: int) -> list[str]:
-        seen.append((kind, *names))
-        return looks[len(seen) - 1]
-
-    monkeypatch.setattr(order, "_going", going)
+    """Where nobody answers, all go on."""
+    runs = [{"metadata": {"name": name, "annotations": {RUN: "1"}}} for name in "ab"]
+    looks: list[Any] = [runs, None, runs[:1]]
+    monkeypatch.setattr(wait_for_job, "listed", lambda kubectl, kind: looks.pop(0))
     monkeypatch.setattr(wait_for_job, "POLL_SECONDS", 0)
-    order._wait_for_turn("kubeconfig", plan(), ["a", "b", "c"], 2)
-    assert seen == [("TrainJob", "a", "b", "c"), ("TrainJob", "a", "b"), ("TrainJob", "a", "b")]
+    order._wait_for_turn("kubeconfig", plan(), {"a": "1", "b": "1"}, 2)
+    assert looks == []
 
 
 @pytest.mark.parametrize(

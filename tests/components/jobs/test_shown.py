@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.shown import shown
+from components.jobs.shown import can_ask, shown
 
 
 @pytest.fixture
@@ -49,6 +49,10 @@ def test_a_kind_that_is_not_served_has_no_objects(shows: Any) -> None:
     assert [*shown("{}", "trainjob", "training")] == []
 
 
-def test_without_kubectl_nothing_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert [*shown("{}", "trainjob", "training")] == []
+def test_without_kubectl_nothing_is_known(
+    shows: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shows()
+    assert can_ask()
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert [*shown("{}", "trainjob", "training")] == [] and not can_ask()

@@ -119,7 +119,8 @@ def test_only_mpi_jobs_give_the_operator_a_right_to_roles_and_to_pods() -> None:
 def test_image_and_version_are_the_release_of_the_pinned_module(objects: dict[str, Any]) -> None:
     [release] = upstream("overlays/standalone/kustomization.yaml")["images"]
     assert container(objects)["image"] == "docker.io/{name}:{newTag}".format(**release)
-    version = yaml.safe_load((CHECKOUT / CHART / "Chart.yaml").read_text())["version"]
+    chart = yaml.safe_load((CHECKOUT / CHART / "Chart.yaml").read_text())
+    version = chart["version"].partition("+")[0]  # behind it is a number of ours
     program = images.program(container(objects)["image"])
     assert program and program.binary in wanted({"training_operator": {"version": version}})
     assert pinned(program.binary, MODULE) == f"v{version}"
@@ -184,7 +185,8 @@ def test_the_operator_is_a_release_of_the_chart_in_the_checkout() -> None:
     assert release.inputs["chart"] == f"./{CHART}" and release.inputs["namespace"] == NAMESPACE
     assert (CHECKOUT / release.inputs["chart"] / "Chart.yaml").exists()
     tolerations = release.inputs["values"].pop("tolerations")
-    assert release.inputs["values"] == {"initTries": INIT_TRIES}
+    selector = {"trainyard.io/nodes": "system"}
+    assert release.inputs["values"] == {"initTries": INIT_TRIES, "nodeSelector": selector}
     assert {each["tolerationSeconds"] for each in tolerations} == {30}
 
 

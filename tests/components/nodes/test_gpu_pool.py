@@ -127,6 +127,7 @@ CAPACITY: dict[str, dict[str, Any]] = {
         "reservation": {**ODCR, "placement_group": "theirs"},
     },
     "static": {"replicas": 2},
+    "static and switched off": {"replicas": 0},
     "static and reserved": {"replicas": 2, "capacity": "reservation", "reservation": ODCR},
     "several types": {"instance_types": ["p5.48xlarge", "p5en.48xlarge"]},
     "fallback zones": {"fallback_zones": ["ap-northeast-2b"]},
@@ -213,6 +214,19 @@ def test_only_a_block_takes_its_pods_with_it_when_time_is_up() -> None:
 def test_a_static_pool_has_replicas_and_no_other_limit_than_nodes() -> None:
     _, [(_, pool_spec)] = rendered("static")
     assert pool_spec["replicas"] == 2 and pool_spec["limits"] == {"nodes": "2"}
+    _, [(_, pool_spec)] = rendered("static and switched off")
+    assert pool_spec["replicas"] == 0 and pool_spec["limits"] == {"nodes": "2"}
+
+
+@pytest.mark.parametrize(
+    ("case", "limit"), [("on demand", {"nvidia.com/gpu": "16"}), ("CPU", {"cpu": "384"})]
+)
+def test_pods_that_come_at_once_launch_no_more_than_max_nodes(
+    case: str, limit: dict[str, str]
+) -> None:
+    """Karpenter counts nodes only between two rounds, and in a round what its types have."""
+    _, [(_, pool_spec)] = rendered(case)
+    assert pool_spec["limits"] == {"nodes": "2", **limit}
 
 
 def test_nodes_are_placed_in_the_pools_group_or_in_the_reservations() -> None:
@@ -225,6 +239,13 @@ def test_the_first_of_several_types_is_tried_first() -> None:
     _, [(_, first), (_, second)] = rendered("several types")
     assert first["weight"] > second["weight"]
     assert first["template"]["metadata"]["labels"] == second["template"]["metadata"]["labels"]
+
+
+def test_the_gpu_operator_of_an_existing_cluster_leaves_nodes_with_gpus_alone() -> None:
+    _, pools = rendered("several types")
+    for _, spec in pools:
+        labels = spec["template"]["metadata"]["labels"]
+        assert labels["nvidia.com/gpu.deploy.operands"] == "false"
 
 
 def test_a_pool_with_fallback_zones_has_a_subnet_in_each() -> None:
@@ -270,6 +291,7 @@ def test_its_user_data_is_settings_beside_which_karpenter_keeps_its_own() -> Non
     assert soci["pull-mode"] in soci and soci[soci["pull-mode"]]["discard-unpacked-layers"]
     plugin = settings["kubelet-device-plugins"]["nvidia"]
     assert plugin == {"device-list-strategy": "volume-mounts"}
+    assert settings["kernel"] == {"sysctl": {"vm/nr_hugepages": "0"}}, "no pod can request any"
 
 
 def test_the_pinned_release_has_a_variant_for_each_kubernetes_and_what_its_settings_need() -> None:

@@ -341,6 +341,7 @@ DEPLOYING = {
     "ReadParameters": {"GetParameter"},
     "WriteInRegion": {"CreateVpc", "CreateFileSystem of EFS", "CreateFileSystem of FSx"},
     "DeleteOwn": {"DeleteSecurityGroup", "DeletePlacementGroup", "DeleteFileSystem of FSx"},
+    "DeleteOfGuardDuty": {"DeleteSecurityGroup of GuardDuty"},
     "TagNew": {"CreateVpc", "CreateFileSystem of EFS"},
     "TagOwn": {"CreateTags", "TagResource of EFS"},
     "TagRules": {"CreateTags of a rule"},
@@ -370,13 +371,14 @@ def _deployer(account: Account, karpenter: Karpenter) -> tuple[Somebody, Calls]:
     deployer = Somebody(account, "ci")
     ec2, iam, eks = map(deployer.client, ("ec2", "iam", "eks"))
     own = [{"ResourceType": "security-group", "Tags": [{"Key": "trainyard:stack", "Value": STACK}]}]
+    watched = [own[0] | {"Tags": [{"Key": "GuardDutyManaged", "Value": "true"}]}]
 
-    def group() -> str:
+    def group(tags: Any = own) -> str:
         return account.client("ec2").create_security_group(
             GroupName=f"g-{secrets.token_hex(4)}",
             Description="g",
             VpcId=karpenter.network.vpc,
-            TagSpecifications=own,
+            TagSpecifications=tags,
         )["GroupId"]
 
     def placement_group() -> str:
@@ -403,6 +405,9 @@ def _deployer(account: Account, karpenter: Karpenter) -> tuple[Somebody, Calls]:
             DryRun=True,
         ),
         "DeleteSecurityGroup": lambda: ec2.delete_security_group(GroupId=group(), DryRun=True),
+        "DeleteSecurityGroup of GuardDuty": lambda: ec2.delete_security_group(
+            GroupId=group(watched), DryRun=True
+        ),
         "DeletePlacementGroup": lambda: ec2.delete_placement_group(GroupName=placement_group()),
         "CreateQueue": lambda: deployer.client("sqs").create_queue(QueueName="demo-q"),
         "PutRule": lambda: deployer.client("events").put_rule(

@@ -15,10 +15,10 @@ from rehearsal.kubelet.exec import ExecRefused
 from rehearsal.kubelet.port_forward import Forwarding, network
 from rehearsal.kubelet.process import Simulated
 from rehearsal.kubelet.spdy import Data, Frames, data
-from rehearsal.world import obstacle
 from tests.support.patience import PATIENCE
+from tests.support.worlds import NEEDS_A_WORLD
 
-pytestmark = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
+pytestmark = NEEDS_A_WORLD
 
 
 class Client:

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from rehearsal import world
 from rehearsal.kubelet import sandbox, volumes
 from rehearsal.kubelet.environment import NotReady
 from rehearsal.kubelet.process import Mount
+from tests.support.worlds import NEEDS_A_WORLD
 
-NO_NAMESPACES = world.obstacle()
 NAMESPACES = ("unshare", "--user", "--map-root-user", "--mount", "--uts", "--pid", "--fork")
 
 
@@ -90,7 +89,9 @@ def test_a_host_path_that_is_a_link_out_is_refused(tmp_path: Path, home: Path, k
     assert os.listdir(home) == ["key"]
 
 
-def _run(root: Path, command: str, *mounts: Mount) -> subprocess.CompletedProcess[str]:
+def _run(
+    root: Path, command: str, *mounts: Mount, output: int = subprocess.PIPE
+) -> subprocess.CompletedProcess[str]:
     """A shell command in a sandbox with these mounts and the host's programs."""
     same = [
         Mount(target=place, source=place, read_only=True)
@@ -117,10 +118,10 @@ def _run(root: Path, command: str, *mounts: Mount) -> subprocess.CompletedProces
         str(Path(sandbox.__file__)),
         str(root.parent / "plan.json"),
     ]
-    return subprocess.run([*NAMESPACES, *program], capture_output=True, text=True)
+    return subprocess.run([*NAMESPACES, *program], stdout=output, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.skipif(bool(NO_NAMESPACES), reason=str(NO_NAMESPACES))
+@NEEDS_A_WORLD
 def test_a_link_that_is_swapped_in_after_the_check_is_not_mounted(
     tmp_path: Path, store: Path
 ) -> None:
@@ -135,7 +136,7 @@ def test_a_link_that_is_swapped_in_after_the_check_is_not_mounted(
     assert (good.returncode, good.stdout) == (0, "deep\n"), good.stderr
 
 
-@pytest.mark.skipif(bool(NO_NAMESPACES), reason=str(NO_NAMESPACES))
+@NEEDS_A_WORLD
 def test_a_mount_over_a_link_stays_in_the_containers_root(
     tmp_path: Path, store: Path, home: Path
 ) -> None:
@@ -145,3 +146,18 @@ def test_a_mount_over_a_link_stays_in_the_containers_root(
     for mounts in ([at_etc], [at_etc, Mount(source=str(store / "real"), target="/etc/out/new")]):
         _run(tmp_path / "root", "true", *mounts)
         assert os.listdir(home) == ["key"] and (home / "key").read_text() == "secret"
+
+
+@NEEDS_A_WORLD
+def test_a_container_whose_machine_has_died_does_not_start(tmp_path: Path) -> None:
+    """It would outlive the machine, as nobody kills it."""
+    (tmp_path / "seen").mkdir()
+    seen = Mount(source=str(tmp_path / "seen"), target="/seen")
+    for name, dies in (("a", False), ("b", True)):
+        reads, writes = os.pipe()
+        if dies:
+            os.close(reads)
+        ended = _run(tmp_path / "root", f"touch /seen/{name}", seen, output=writes)
+        os.close(writes)
+        assert bool(ended.returncode) == dies, ended.stderr
+    assert os.listdir(tmp_path / "seen") == ["a"]

@@ -13,7 +13,7 @@ from rehearsal.kube import ApiError
 from rehearsal.kubelet import secrets_store
 from rehearsal.kubelet.aws import AwsError
 from rehearsal.kubelet.environment import NotReady
-from trainyard.catalog.logs import symptoms
+from trainyard.catalog.logs import symptom, symptoms
 from trainyard.objects.iam.secrets import ManagedSecret, SecretFiles, secret_files
 
 REGION = "us-east-2"
@@ -128,7 +128,7 @@ def test_a_refusal_has_a_cause_that_status_names(why: str) -> None:
     with pytest.raises(NotReady) as refused:
         mounted(of(TOKEN=secret), **node)
     words = {"namespace": "team-vision", "job": "j"}
-    said, todo = symptoms.read(symptoms.STARTING, str(refused.value), "", **words)
+    said, todo = symptom.read(symptoms.STARTING, str(refused.value), "", **words)
     assert cause in said.splitlines()[0]
     assert todo
     assert "planted" not in str(refused.value)
@@ -140,7 +140,7 @@ def test_a_class_of_another_namespace_is_not_found() -> None:
     with pytest.raises(NotReady, match="secretproviderclass team-nlp/train-secrets") as refused:
         secrets_store.files(host(files.object()), pod, files.volume()["csi"])
     words = {"namespace": "team-nlp", "job": "j"}
-    said, _ = symptoms.read(symptoms.STARTING, str(refused.value), "", **words)
+    said, _ = symptom.read(symptoms.STARTING, str(refused.value), "", **words)
     assert "does not exist: the stack of the job makes it" in said
 
 

@@ -23,7 +23,8 @@ from tests.support import etcd_server
 from tests.support.patience import PATIENCE
 from tests.support.ports import free_port
 from trainyard.catalog.limits import FIRST_NODE_SECONDS, NODES_SECONDS
-from trainyard.catalog.logs.symptoms import RENDEZVOUS, read
+from trainyard.catalog.logs.symptom import read
+from trainyard.catalog.logs.symptoms import RENDEZVOUS
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf
 
 FAST = {"TRAINYARD_STEPS": "6", "TRAINYARD_STEP_SECONDS": "0.05", "HEARTBEAT_SECONDS": "2"}

@@ -231,6 +231,7 @@ def test_what_was_built_before_an_interruption_is_not_built_again(
     ]
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_an_interruption_ends_the_compiler_at_once(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -177,6 +177,13 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "artifacts.images",
         "must name a registry of ECR with all images",
     ),
+    "types without a price on demand, and no internet to ask": (
+        [*ISOLATED, at("pools.g7", {"instance_types": ["g7.48xlarge"], "max_nodes": 1})],
+        "pools.g7.instance_types",
+        "must be types that Karpenter 1.14.1 has a price of: with internet: none it learns no other, and"
+        " launches no node on demand without one; got g7.48xlarge. Fix: write karpenter.version: 1.15.2;"
+        " or write capacity: spot; or name a reservation with capacity: reservation",
+    ),
     "copies of images in another region": (
         [at("artifacts.images", MIRROR.replace("ap-northeast-2", "eu-west-1"))],
         "artifacts.images",
@@ -1126,6 +1133,11 @@ REFUSED |= {
         "must not be set without replicas: spares stand beside them; got 1. Fix: delete it, or "
         "set replicas too",
     ),
+    "spot that was kept": (
+        [_h100(replicas=0, capacity="spot")],
+        f"{POOL}.replicas",
+        "must not be set with capacity: spot",
+    ),
     "more kept than the pool may have": (
         [_h100(replicas=2, warm_spares=1)],
         f"{POOL}.max_nodes",
@@ -1173,6 +1185,11 @@ REFUSED |= {
         [_h100(placement="cluster", fallback_zones=["ap-northeast-2b"])],
         f"{POOL}.fallback_zones",
         "is in one zone",
+    ),
+    "kept nodes over zones that are switched off": (
+        [_h100(replicas=0, fallback_zones=["ap-northeast-2b"])],
+        f"{POOL}.fallback_zones",
+        "spread over the zones",
     ),
     "kept nodes over zones": (
         [_h100(replicas=1, fallback_zones=["ap-northeast-2b"])],
@@ -2130,6 +2147,10 @@ SOUND |= {
     "a block": [_h100(capacity="block", reservation=BLOCK), _job_on("h100", expected_hours=47)],
     "a block of which some is used": [_h100(max_nodes=1, capacity="block", reservation=BLOCK)],
     "nodes that are kept": [_h100(replicas=2), _job_on("h100")],
+    "nodes that are switched off": [
+        _h100(replicas=0, warm_spares=1),
+        _job_on("h100", nodes=2),
+    ],
     "kept nodes and a spare": [_h100(max_nodes=3, replicas=2, warm_spares=1), _job_on("h100")],
     "kept nodes of a reservation": [_h100(replicas=2, capacity="reservation", reservation=ODCR)],
     "a placement group": [_h100(placement="cluster")],

@@ -76,6 +76,15 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.image",
         "be the image of torch-distributed-resilient",
     ),
+    "one node where MPI takes two": (
+        [
+            at("trainer.own_runtimes.torch-distributed-resilient.kind", "mpi"),
+            at(f"{JOB}.nodes", 1),
+        ],
+        f"{JOB}.nodes",
+        "be 2 or more on torch-distributed-resilient: with MPI the Trainer starts a launcher and at least one other"
+        " pod, so one node takes two; got 1. Fix: write 2, or use a torch runtime",
+    ),
     "torchtune on two nodes": (
         [*tune(), at(f"{JOB}.nodes", 2)],
         f"{JOB}.nodes",

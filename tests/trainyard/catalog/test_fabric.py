@@ -43,7 +43,9 @@ def test_a_job_gets_only_what_the_plugin_does_not_set_by_itself() -> None:
         ("NCCL_P2P_DISABLE", "1", "p5.48xlarge", "g6e.48xlarge"),
         ("NCCL_NET", "Socket", "p5.48xlarge", "g5.xlarge"),
         ("FI_PROVIDER", "tcp", "p4d.24xlarge", "g5.xlarge"),
-        ("FI_EFA_USE_DEVICE_RDMA", "1", "g6e.48xlarge", "p5.48xlarge"),
+        ("FI_EFA_USE_DEVICE_RDMA", "1", "g5.48xlarge", "g6e.48xlarge"),
+        ("FI_EFA_USE_DEVICE_RDMA", "true", "g5.8xlarge", "p5.4xlarge"),
+        ("FI_EFA_USE_DEVICE_RDMA", "1", "g5.12xlarge", "g5.4xlarge"),
         ("NCCL_IB_HCA", "mlx5_0", "p5.48xlarge", None),
         ("NCCL_NETWORK_TIMEOUT", "30", "g5.xlarge", None),
     ],
@@ -53,6 +55,24 @@ def test_a_variable_that_harms_or_does_nothing_is_named(
 ) -> None:
     assert fabric.harm(variable, value, GPU_TYPES[harmed])
     assert fine is None or fabric.harm(variable, value, GPU_TYPES[fine]) is None
+
+
+@pytest.mark.parametrize(
+    "value", ["rdmap113s0:1", "efa_0:1", "rdmap79s0:1,eth0", "rdmap79s0:1,rdmap80s0:1"]
+)
+def test_ucx_may_be_told_the_efa_devices_of_the_pod(value: str) -> None:
+    """UCX has a transport for EFA since 1.19, srd; another device is of InfiniBand, or of the node."""
+    p5, without = GPU_TYPES["p5.48xlarge"], GPU_TYPES["g6e.4xlarge"]
+    assert fabric.harm("UCX_NET_DEVICES", value, p5) is None
+    alone = "eth0" not in value
+    assert bool(fabric.harm("UCX_NET_DEVICES", value, p5, has_devices=False)) == alone
+    assert bool(fabric.harm("UCX_NET_DEVICES", value, without)) == alone
+    assert all(fabric.harm("UCX_NET_DEVICES", other, p5) for other in ("mlx5_0:1", "ens5"))
+
+
+def test_rdma_read_is_no_matter_where_a_pod_has_no_efa_device() -> None:
+    g5 = GPU_TYPES["g5.48xlarge"]
+    assert fabric.harm("FI_EFA_USE_DEVICE_RDMA", "1", g5, has_devices=False) is None
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def read_by_all(text: str) -> Any:
 @given(texts())
 @example("1e-3")
 @example("0o17")
+@example(":0")
 def test_a_text_that_is_written_is_read_as_the_same_text_by_every_reader(text: str) -> None:
     value = {"text": text, "list": ["--lr", text], "keys": {text: text}}
     for layout in LAYOUTS:

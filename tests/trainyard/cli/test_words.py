@@ -269,9 +269,10 @@ def test_without_a_question_an_account_must_be_named(
     word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     called = answers(monkeypatch, word, 0)
-    assert main.typed([word, *least(word), "--yes"]) == 2 and not called
+    needed = [*least(word), *(["--job", "x"] if WORDS[word].needs_with_yes else [])]
+    assert main.typed([word, *needed, "--yes"]) == 2 and not called
     assert "--yes needs --live on the AWS account of" in capsys.readouterr().err
-    assert main.typed([word, *least(word), "--yes", "--live"]) == 0 and len(called) == 1
+    assert main.typed([word, *needed, "--yes", "--live"]) == 0 and len(called) == 1
 
 
 # The stack.
@@ -318,6 +319,67 @@ def test_the_first_argument_is_the_job_where_a_word_is_about_one(
     assert "unrecognized arguments: --jsn" in capsys.readouterr().err
     assert main.typed(["image", "t5-large"]) == 2
     assert "--from is missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (["stop", ""], "--job"),
+        (["stop", "--job", ""], "--job"),
+        (["logs", "", "--stack", "dev"], "--job"),
+        (["drain", ""], "--stack"),
+        (["status", "--stack", ""], "--stack"),
+    ],
+)
+def test_an_empty_name_is_wrong_usage(
+    nothing_starts: None, words: list[str], missing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such as of a variable that is not set. An empty job meant each one that no entry describes, and an empty stack
+    the one that Pulumi has selected."""
+    assert main.typed([*words, "--live"]) == 2
+    assert capsys.readouterr().err.startswith(f"{missing} is empty. example: trainyard {words[0]}")
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (["check", "acme/dev"], "write dev, and `pulumi org set-default acme` once"),
+        (
+            ["due", "--stack", "acme/trainyard/dev"],
+            "write dev, and `pulumi org set-default acme` once",
+        ),
+        (["plan", "organization/trainyard/dev"], "write dev"),
+    ],
+)
+def test_a_stack_with_its_organization_is_told_how_pulumi_takes_it_without(
+    nothing_starts: None, words: list[str], fix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pulumi leaves the organization out of the name of the stack file."""
+    assert main.typed(words) == 2
+    assert capsys.readouterr().err == (
+        f"--stack: must be the name that Pulumi.<stack>.yaml has, without organization and project; got {words[-1]}."
+        f" Fix: {fix}\n"
+    )
+
+
+def test_a_word_about_what_runs_takes_a_stack_as_pulumi_does(
+    an_account: pytest.MonkeyPatch,
+) -> None:
+    called = answers(an_account, "status", 0)
+    assert main.typed(["status", "--stack", "acme/dev", "--live"]) == 0
+    assert called[0].stack == "acme/dev"
+
+
+def test_without_a_question_stop_needs_a_name(
+    nothing_starts: None, an_account: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The only job of the cluster can be that of a team, and nobody would see which one is meant."""
+    assert main.typed(["stop", "--stack", "dev", "--yes", "--live"]) == 2
+    assert capsys.readouterr().err == (
+        "--job is missing, which --yes needs. example: trainyard stop t5-large\n"
+    )
+    called = answers(an_account, "stop", 0)
+    assert main.typed(["stop", "--stack", "dev", "--live"]) == 0 and called
 
 
 @pytest.mark.parametrize("word", [name for name, word in WORDS.items() if word.of_a_stack])

@@ -165,6 +165,7 @@ def test_events_and_checkpoints_on_one_store_are_below_one_mount() -> None:
         "CHECKPOINT_DIR": "/stores/scratch/t5-large",
         "TENSORBOARD_DIR": "/stores/scratch/events",
         VARIABLE: conf(),
+        "PYTHONUNBUFFERED": "1",
     }
     assert list(mounted(planned)) == ["/dev/shm", "/stores/scratch"]
 

@@ -26,6 +26,11 @@ COMMANDS = {
         "tune run --nnodes 2 --nproc_per_node 4 full_finetune_distributed --config llama3_1/8B_full",
         (2, 4, None, None),
     ),
+    "composer": ("composer -n 8 --world_size 16 --node_rank 1 t.py", (None, 8, 16, 1)),
+    "colossalai run": ("colossalai run --nproc_per_node 8 --host a,b t.py", (None, 8, None, None)),
+    "swift pt": ("swift pt --model a/b", (None, None, None, None)),
+    "swift rlhf": ("swift rlhf --rlhf_type dpo --model a/b", (None, None, None, None)),
+    "swift sft": ("swift sft --model a/b", (None, None, None, None)),
     "llamafactory-cli train": ("llamafactory-cli train a.yaml", (None, None, None, None)),
     "lmf train": ("lmf train a.yaml", (None, None, None, None)),
     "horovodrun": ("horovodrun -np 16 -H a:8,b:8 python train.py", (None, None, 16, None)),
@@ -85,6 +90,11 @@ def test_options_of_the_program_are_not_those_of_its_launcher() -> None:
 def test_a_comment_starts_nothing_and_a_line_that_goes_on_is_one() -> None:
     assert _numbers("# mpirun -np 2 a\necho mpirun -np 2 a") == []
     assert _numbers("mpirun \\\n  -np 2 a") == [(None, None, 2, None)]
+
+
+def test_a_launcher_that_shows_its_version_or_its_options_starts_nothing() -> None:
+    assert _numbers("composer --version; deepspeed --help\nmpirun -h") == []
+    assert launcher_of("composer --version") == ""
 
 
 def test_options_of_lightnings_command_line_are_read_behind_any_program() -> None:

@@ -303,6 +303,12 @@ def test_spares_are_kept_beside_the_replicas() -> None:
     assert plan.karpenter.static_capacity and not environment_plan().karpenter.static_capacity
 
 
+def test_a_static_pool_that_is_switched_off_has_no_nodes_and_no_spares_and_stays_static() -> None:
+    plan = environment_plan(_h100(max_nodes=4, replicas=0, warm_spares=1))
+    assert plan.pools["h100"].replicas == plan.capacity["h100"].kept_nodes == 0
+    assert plan.karpenter.static_capacity
+
+
 def _awaited(*edits: Edit, folder: Path = CHECKOUT) -> set[str]:
     pools = environment_plan(*edits, folder=folder).pools
     return {name for name, pool in pools.items() if pool.awaited}

@@ -70,6 +70,12 @@ def test_a_time_that_a_day_has_not_is_left_out() -> None:
     assert [time.day for time in times] == [27, 29]
 
 
+def test_a_time_that_a_day_has_twice_comes_twice() -> None:
+    """In New York the clocks go from 02:00 to 01:00 on 2026-11-01."""
+    times = next_times("30 1 * * *", "America/New_York", datetime(2026, 11, 1, tzinfo=UTC), 3)
+    assert [f"{time:%d %H:%M}" for time in times] == ["01 05:30", "01 06:30", "02 06:30"]
+
+
 @pytest.mark.parametrize(
     ("cron", "a_month"),
     [

@@ -65,3 +65,9 @@ def test_who_takes_how_many_is_told() -> None:
         "84 for pool g6e, 42 for pool h100, 21 for system nodes, 3 for store scratch, 1 for store"
         " home, 6 for EKS"
     )
+
+
+def test_a_node_of_an_existing_cluster_counts_as_one_address() -> None:
+    """Its owner's VPC CNI decides how many more it takes, and from which subnet."""
+    use = _uses(*IN_CLUSTER)[A]
+    assert (dict(use.pools), use.system_nodes) == ({"g6e": 4, "h100": 2}, 1)

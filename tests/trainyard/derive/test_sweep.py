@@ -132,6 +132,7 @@ def test_a_run_waits_for_those_before_it_once_there_are_as_many_as_may_go_on() -
         "tune-3": ("tune-1", "tune-2"),
         "tune-4": ("tune-1", "tune-2", "tune-3"),
     }
+    assert plans["tune-1"].sweep and plans["tune-1"].sweep.others == ("tune-2", "tune-3", "tune-4")
     free = environment_plan(tune({"lr": [1, 2, 3]})).jobs
     assert all(job.sweep and not job.sweep.earlier for n, job in free.items() if n != "t5-large")
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.existing_cluster import BUILDS, IN_CLUSTER, NAME, ROLE
 from tests.support.existing_vpc import VPC
-from tests.support.stackfile import Edit, at, environment_plan
+from tests.support.stackfile import Edit, at, environment_plan, without
 from trainyard.existing.cluster_faults import AddOnFound, ClusterFound, faults
 from trainyard.plans.clusters import ExistingClusterPlan
 
@@ -145,6 +145,13 @@ def test_what_cannot_work_is_said_with_its_setting_and_a_way_out(case: str) -> N
     assert fix in fault.fix, fault
 
 
+def test_no_command_resets_what_an_owner_has_set() -> None:
+    without_any = replace(SOUND, add_ons={})
+    texts = [str(fault) for fault in faults(_plan(TEAMS), without_any)]
+    assert len(texts) == 4 and not [text for text in texts if "OVERWRITE" in text]
+    assert all("--resolve-conflicts NONE`, with --configuration-values" in text for text in texts)
+
+
 def test_a_kube_proxy_of_the_skew_that_kubernetes_allows_will_do() -> None:
     assert [*faults(_plan(), _with("kube-proxy", _add_on("v1.32.0-eksbuild.1")))] == []
 
@@ -161,7 +168,19 @@ def test_teams_need_a_vpc_cni_that_enforces_policies(cni: AddOnFound, says: str)
     found = _with("vpc-cni", cni)
     [fault] = [*faults(_plan(TEAMS), found)]
     assert says in str(fault) and "aws eks update-addon" in fault.fix
-    assert [*faults(_plan(), found)] == [], "without teams nothing needs policies"
+    without = replace(_plan(), efa=False)
+    assert [*faults(without, found)] == [], "without teams nothing needs policies"
+
+
+@pytest.mark.parametrize("build", ["v1.18.3-eksbuild.3", "v1.18.4-eksbuild.1", "v1.9.9-eksbuild.1"])
+def test_nodes_with_efa_need_a_vpc_cni_that_takes_efa_only_interfaces(build: str) -> None:
+    plan = _plan()
+    [fault] = [*faults(plan, _with("vpc-cni", _add_on(build)))]
+    assert "is 1.18.5 or newer, which takes the EFA interfaces of its pools" in str(fault)
+    assert f"got vpc-cni {build}" in str(fault) and "aws eks update-addon" in fault.fix
+    new = _with("vpc-cni", _add_on("v1.18.5-eksbuild.1"))
+    assert plan.efa and [*faults(plan, new)] == []
+    assert [*faults(replace(plan, efa=False), _with("vpc-cni", _add_on(build)))] == []
 
 
 @pytest.mark.parametrize(
@@ -170,6 +189,15 @@ def test_teams_need_a_vpc_cni_that_enforces_policies(cni: AddOnFound, says: str)
 def test_a_configuration_can_be_json_or_yaml(values: str) -> None:
     found = _with("vpc-cni", _add_on("v1.20.1-eksbuild.1", values))
     assert [*faults(_plan(TEAMS), found)] == []
+
+
+def test_custom_networking_of_the_add_on_is_refused_with_nodes_that_have_no_room_for_it() -> None:
+    custom = _add_on(
+        "v1.20.1-eksbuild.1", '{"env": {"AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG": "true"}}'
+    )
+    [fault] = [*faults(_plan(), _with("vpc-cni", custom))]
+    assert fault.path == "environment.pools.h100.instance_types"
+    assert [*faults(_plan(without("pools.h100")), _with("vpc-cni", custom))] == []
 
 
 def test_what_the_stack_has_made_itself_is_not_its_owners() -> None:

@@ -191,3 +191,22 @@ def test_make_runs_has_what_is_measured_and_prefers_what_pods_say_now(server: Ta
     assert said.saved_at == datetime.fromtimestamp(minutes(7.1), UTC) and said.goodput
     now = together({uid: Printed(saved="step-12.pt")}, recorded(kept))[uid]
     assert (now.saved, now.step) == ("step-12.pt", 10)
+
+
+@pytest.mark.parametrize("written", ["95%", "", "nan", "1e999"])
+def test_a_note_of_a_person_that_is_no_number_is_left_out(server: Talking, written: str) -> None:
+    server.there[JOBS][0]["metadata"]["annotations"][GOODPUT] = written
+    server.said = {FIRST: [(5, "step 1 loss 1"), (6, "step 2 loss 1")]}
+    server.history.step(minutes(7))
+    assert 'trainyard_run_step{namespace="training",run="t5"} 2.0' in server.history.metrics()
+    assert "trainyard_run_goodput_planned{" not in server.history.metrics()
+
+
+def test_a_line_that_cannot_be_read_keeps_no_other_run_from_its_record(server: Talking) -> None:
+    """Python reads no number of more than 4,300 digits."""
+    other = train_job(ended=None)
+    other["metadata"] |= {"name": "bert", "uid": "b"}
+    server.there[JOBS].append(other)
+    server.said = {FIRST: [(5, f"step {'9' * 5000} loss 1")]}
+    server.history.step(minutes(7))
+    assert sorted(server.kept) == ["run-b", f"run-{server.there[JOBS][0]['metadata']['uid']}"]

@@ -70,7 +70,12 @@ class Server:
 
     def restart(self) -> None:
         """The program begins anew."""
-        plan = GangsPlan(image="", files={}, ready_minutes=MINUTES)
+        plan = GangsPlan(
+            image="",
+            files={},
+            ready_minutes=MINUTES,
+            longest_backoff_seconds=LONGEST_BACKOFF_SECONDS,
+        )
         said = self.program.Settings(**json.loads(settings(plan)))
         self.gangs, self.now = self.program.Gangs(self, said), 0.0
 
@@ -332,3 +337,11 @@ def test_a_workload_that_changed_since_it_was_seen_is_looked_at_again(server: Se
     server.changed = False
     server.look()
     assert not server.active and len(server.events) == 1
+
+
+def test_a_number_of_nodes_that_is_none_stops_no_program(server: Server) -> None:
+    """A pod of a team can have any label and any variable."""
+    for said in ("²", "९", "1" * 5000, ""):
+        server.runs("m", "w0", "w1", nodes=said)
+        server.look(MINUTES + 1)
+    assert not server.active

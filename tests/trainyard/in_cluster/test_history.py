@@ -6,6 +6,7 @@ import copy
 import json
 from types import ModuleType
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -51,8 +52,13 @@ class Server:
 
     def ask(self, method: str, path: str, body: Any = None, kind: str = "json") -> Object:
         if method == "GET":
-            assert path.partition("?")[0] == PLACE
-            return {"items": [*self.kept.values()]}
+            at, _, asked = path.partition("?")
+            assert at == PLACE
+            query = dict(parse_qsl(asked))
+            first, every = int(query.get("continue", 0)), [*self.kept.values()]
+            last = first + int(query["limit"])
+            more = {"continue": str(last)} if last < len(every) else {}
+            return {"items": every[first:last], "metadata": more}
         name = path.rpartition("/")[2]
         if method == "DELETE":
             return self.kept.pop(name)
@@ -354,3 +360,36 @@ def test_of_too_many_runs_the_oldest_are_forgotten(server: Server) -> None:
         "training/run-1",
         "training/run-2",
     ]
+
+
+def test_of_runs_that_are_over_it_reads_no_record_at_its_start(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of them had no room in its memory."""
+    server.there |= {JOBS: [train_job()], "/api/v1/pods": [pod(0), pod(1)]}
+    history(server).step(minutes(71))
+    [(name, one)] = server.kept.items()
+    over = {f"run-{number}": copy.deepcopy(one) for number in range(250)}
+    for other, kept in over.items():
+        kept["metadata"]["name"] = other
+    server.kept |= over
+    read, unpacked = list[str](), server.program.Record.unpacked
+    monkeypatch.setattr(
+        server.program.Record, "unpacked", lambda text: read.append(text) or unpacked(text)
+    )
+    history(server).step(minutes(72))
+    assert read == [one["binaryData"]["record"]], "its job is there"
+    assert len(server.kept) == 251 and name in server.kept
+
+
+def test_kept_runs_on_all_pages_are_pruned(server: Server) -> None:
+    server.there |= {JOBS: [train_job()], "/api/v1/pods": [pod(0), pod(1)]}
+    history(server).step(minutes(71))
+    [one] = server.kept.values()
+    for number in range(250):
+        kept = copy.deepcopy(one)
+        kept["metadata"]["name"] = f"run-{number}"
+        kept["data"]["ended"] = "2020-01-01T00:00:00Z"
+        server.kept[f"run-{number}"] = kept
+    history(server).step(minutes(72))
+    assert len(server.kept) == 1

@@ -12,10 +12,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from trainyard.parts.programs import program_files
 
 COMMIT = "0" * 40
 REPOSITORY = "owner/model"
+TREE = f"/api/models/{REPOSITORY}/tree/{COMMIT}"
 WHAT = f"models/{REPOSITORY} at {COMMIT}"
 LARGE = random.Random(7).randbytes(3_000_000)
 FILES = {"config.json": b'{"layers": 2}', "sub/tokens.txt": b"a\nb\n", "model.safetensors": LARGE}
@@ -62,6 +64,13 @@ class Hub(ThreadingHTTPServer):
         self.token: str | None = None
         """Token without which it answers nobody."""
         self.ranges = True
+        self.trees = True
+        """It knows /tree, in pages of so many files."""
+        self.page = 1000
+        self.siblings = 1000
+        """Files that /revision names at most."""
+        self.busy: list[dict[str, str]] = []
+        """Headers of answers that there were too many requests, which come before the files."""
 
     @property
     def url(self) -> str:
@@ -86,17 +95,42 @@ class Handler(BaseHTTPRequestHandler):
         hub, path = self.hub, self.path
         span, who = self.headers.get("Range"), self.headers.get("Authorization")
         hub.asked.append((path, span, who))
-        if path.startswith("/content/"):
+        if hub.busy and "/resolve/" in path:
+            self._answer(429, b"", **hub.busy.pop())
+        elif path.startswith("/content/"):
             self._content(hub.files[path.removeprefix("/content/")], span)
         elif hub.token and who != f"Bearer {hub.token}":
             self._answer(401, b"{}")
         elif path == f"/api/models/{REPOSITORY}/revision/{COMMIT}?blobs=true":
-            self._answer(200, json.dumps({"siblings": [*map(self._listed, hub.listed)]}).encode())
+            named = [*map(self._listed, hub.listed)][: hub.siblings]
+            self._answer(200, json.dumps({"siblings": named}).encode())
+        elif hub.trees and path.startswith(f"{TREE}?recursive=true"):
+            self._tree(int(path.partition("&cursor=")[2] or 0))
         elif path.startswith(f"/{REPOSITORY}/resolve/{COMMIT}/"):
             name = path.removeprefix(f"/{REPOSITORY}/resolve/{COMMIT}/")
             self._answer(302, b"", Location=f"{hub.elsewhere}/content/{name}")
         else:
             self._answer(404, b"{}")
+
+    def _tree(self, start: int) -> None:
+        """A page, as /api/models/openai-community/gpt2/tree/main answers. The address of the next one is that of
+        another host, which nobody may ask."""
+        end = start + self.hub.page
+        found = [{"type": "directory", "oid": "0" * 40, "size": 0, "path": "sub"}]
+        for name in [*self.hub.listed][start:end]:
+            said = self._listed(name)
+            found.append(
+                {"type": "file", "path": name, "size": said["size"], "oid": said["blobId"]}
+            )
+            if large := said.get("lfs"):
+                found[-1]["lfs"] = {
+                    "oid": large["sha256"],
+                    "size": large["size"],
+                    "pointerSize": 132,
+                }
+        then = f'<http://127.0.0.1:1{TREE}?recursive=true&cursor={end}>; rel="next"'
+        headers = {"Link": then} if end < len(self.hub.listed) else {}
+        self._answer(200, json.dumps(found).encode(), **headers)
 
     def _listed(self, name: str) -> dict[str, Any]:
         content = self.hub.listed[name]
@@ -192,6 +226,25 @@ def test_every_file_is_loaded_and_the_checksum_is_that_of_sha256sum(
     assert json.loads((tmp_path / "to" / WHOLE).read_text())["source"] == WHAT
 
 
+def test_every_file_of_a_repository_is_loaded_whose_short_list_leaves_some_out(
+    load: Load, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "planted")
+    hub.siblings, hub.page = 2, 2
+    assert load().files == 3 and there(tmp_path / "to") == FILES
+    assert [path for path, _, _ in hub.asked if path.startswith("/api/")] == [
+        f"{TREE}?recursive=true",
+        f"{TREE}?recursive=true&cursor=2",
+    ]
+
+
+def test_a_server_without_trees_is_asked_for_its_short_list(
+    load: Load, hub: Hub, tmp_path: Path
+) -> None:
+    hub.trees = False
+    assert load().files == 3 and there(tmp_path / "to") == FILES
+
+
 def test_what_is_whole_is_asked_for_no_more(load: Load, hub: Hub) -> None:
     first = load()
     hub.asked.clear()
@@ -251,13 +304,33 @@ def test_a_killed_load_goes_on_where_it_was(load: Load, hub: Hub, tmp_path: Path
     assert not parts.exists()
 
 
-def test_a_server_without_ranges_sends_the_file_from_its_beginning(
-    load: Load, hub: Hub, tmp_path: Path, program: ModuleType
-) -> None:
+def half(tmp_path: Path, **parts: bytes) -> Any:
+    """A directory in which an earlier load left parts of files."""
     place = sys.modules["place"].Place(tmp_path / "to", WHAT)
     place.folder.mkdir()
     place.begin()
-    place.part("model.safetensors").write_bytes(LARGE[:10])
+    for name, content in parts.items():
+        place.part(name).write_bytes(content)
+    return place
+
+
+def test_what_is_there_in_parts_needs_no_room_again(
+    load: Load, tmp_path: Path, program: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = half(tmp_path, **{"model.safetensors": LARGE[:2_900_000], "gone.bin": b"x" * 500_000})
+    monkeypatch.setattr(program.shutil, "disk_usage", lambda _: SimpleNamespace(free=50_000))
+    with pytest.raises(sys.modules["place"].Refused, match="make the store larger"):
+        load()
+    assert place.parts() == [place.part("model.safetensors")]
+    monkeypatch.setattr(program.shutil, "disk_usage", lambda _: SimpleNamespace(free=101_000))
+    load()
+    assert there(tmp_path / "to") == FILES
+
+
+def test_a_server_without_ranges_sends_the_file_from_its_beginning(
+    load: Load, hub: Hub, tmp_path: Path, program: ModuleType
+) -> None:
+    half(tmp_path, **{"model.safetensors": LARGE[:10]})
     hub.ranges = False
     load()
     assert there(tmp_path / "to") == FILES and hub.of("model.safetensors") == ["bytes=10-"]
@@ -286,6 +359,20 @@ def test_a_half_loaded_directory_of_another_source_is_begun_afresh(
     (other / "only.txt").write_text("x")
     load("stores/other", kind="directory", path=str(other))
     assert there(tmp_path / "to") == {"only.txt": b"x"}
+
+
+def test_a_load_says_that_it_waits_for_another_one(
+    load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = f"waits for the end of another load into {tmp_path / 'to'}"
+    with sys.modules["place"].Place(tmp_path / "to", "another").alone(print):
+        thread = Thread(target=load)
+        thread.start()
+        printed: list[str] = []
+        until(lambda: printed.append(capsys.readouterr().out) or said in "".join(printed))
+        assert there(tmp_path / "to") == {}
+    thread.join()
+    assert there(tmp_path / "to") == FILES
 
 
 def test_a_whole_directory_is_never_written_over_by_another_source(
@@ -354,6 +441,37 @@ def test_the_token_goes_to_the_hub_and_to_no_other_host(
         load("models/owner/model at 1", to="elsewhere")
 
 
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"RateLimit": '"resolvers";r=0;t=55', "Retry-After": "9"}, 56),
+        ({"Retry-After": "7"}, 8),
+        ({"Retry-After": "9000"}, 300),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, 30),
+        ({}, 30),
+    ],
+)
+def test_a_hub_that_has_had_too_many_requests_is_asked_again_when_it_says(
+    load: Load,
+    hub: Hub,
+    program: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    headers: dict[str, str],
+    seconds: int,
+) -> None:
+    """It is no try of a file, of which there are four."""
+    waits: list[int] = []
+    monkeypatch.setattr(sys.modules["sources"], "time", SimpleNamespace(sleep=waits.append))
+    hub.listed = {"config.json": FILES["config.json"]}
+    hub.busy = [headers] * 6
+    load()
+    assert waits == [seconds] * 6 and {*there(tmp_path / "to")} == {"config.json"}
+    hub.busy = [headers] * 1000
+    with pytest.raises(sys.modules["sources"].Broken, match="answers 429"):
+        load(to="other")
+
+
 def test_what_the_hub_does_not_have_is_refused_at_once(load: Load, hub: Hub) -> None:
     with pytest.raises(sys.modules["place"].Refused, match="correct `repository` or `revision`"):
         load(
@@ -383,6 +501,63 @@ def test_a_directory_of_another_store_is_copied_without_its_marks(
     load()
     load("stores/to", to="copy", kind="directory", path=str(tmp_path / "to"))
     assert there(tmp_path / "copy") == FILES
+
+
+def test_links_of_a_directory_are_loaded_as_what_they_lead_to(load: Load, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    (store / "blobs").mkdir(parents=True)
+    (store / "blobs/0").write_text("x")
+    (store / "set/deep").mkdir(parents=True)
+    (store / "set/file").symlink_to("../blobs/0")
+    (store / "set/deep/folder").symlink_to("../../blobs")
+    load("stores/set", kind="directory", path=str(store / "set"))
+    assert there(tmp_path / "to") == {"file": b"x", "deep/folder/0": b"x"}
+
+
+@pytest.mark.parametrize("target", ["/scratch/run/step-500", "..", "../set", "latest"])
+def test_a_link_that_leads_nowhere_is_named(load: Load, tmp_path: Path, target: str) -> None:
+    folder = tmp_path / "store/set"
+    folder.mkdir(parents=True)
+    (folder / "a.bin").write_text("x")
+    (folder / "latest").symlink_to(target)
+    source = {"kind": "directory", "path": str(folder)}
+    with pytest.raises(sys.modules["place"].Refused, match=f"has a link latest to {target}, which"):
+        load("stores/set", **source)
+    load("stores/set", to="chosen", only=["*.bin"], **source)
+    assert there(tmp_path / "chosen") == {"a.bin": b"x"}
+
+
+class Refuses:
+    """A source of many files that gives none."""
+
+    def __init__(self, program: ModuleType) -> None:
+        self.listed = [sys.modules["sources"].File(f"{number}.jpg", 1) for number in range(1000)]
+        self.asked: list[str] = []
+
+    def files(self) -> list[Any]:
+        return self.listed
+
+    def read(self, file: Any, offset: int) -> Any:
+        self.asked.append(file.path)
+        raise sys.modules["sources"].Broken("the server is away")
+
+
+def test_many_files_need_no_task_each_and_none_is_asked_for_after_an_error(
+    program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted: list[Any] = []
+
+    class Counts(ThreadPoolExecutor):
+        def submit(self, *task: Any, **named: Any) -> Any:
+            submitted.append(task)
+            return super().submit(*task, **named)
+
+    monkeypatch.setattr(program, "ThreadPoolExecutor", Counts)
+    source, place = Refuses(program), sys.modules["place"].Place(tmp_path / "to", WHAT)
+    with pytest.raises(sys.modules["sources"].Broken, match="the server is away"):
+        program.load(source, place, {}, pause=0.0)
+    assert len(submitted) <= program.AT_ONCE
+    assert len({*source.asked}) <= program.AT_ONCE * program.TRIES
 
 
 def test_weights_in_fp8_are_named(load: Load, hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:

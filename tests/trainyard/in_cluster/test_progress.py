@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.programs import imported
-from trainyard.catalog.logs import log_words
+from trainyard.catalog.logs import last_error, log_words
 
 
 @pytest.fixture(scope="module")
@@ -178,3 +179,15 @@ def test_what_another_release_has_written_is_gone_on_from(module: ModuleType) ->
 def test_nobody_knows_the_goodput_of_a_run_that_says_no_steps(module: ModuleType) -> None:
     assert heard(module, (1, "hello")).goodput(1, 9, lost=False) is None
     assert heard(module, (1, "step 1 loss 1")).goodput(1, 9, lost=False) is None
+
+
+def test_a_line_without_an_end_takes_no_minutes(module: ModuleType) -> None:
+    """The other runs wait meanwhile, and kubelet for an answer of the program."""
+    began = time.perf_counter()
+    run = heard(module, (1, "checkpoint of size " * 26_000), (2, "step 40 loss 0.3"))
+    assert run.step == 40
+    assert time.perf_counter() - began < 10
+
+
+def test_of_a_line_without_an_end_as_much_is_read_everywhere(module: ModuleType) -> None:
+    assert module.LONGEST == log_words.LONGEST == last_error.LONGEST

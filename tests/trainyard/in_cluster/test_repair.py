@@ -93,6 +93,38 @@ def test_all_pods_of_a_pytorch_job_end_because_its_operator_restarts_one_alone(
     assert server.graces == {"p0": 5, "p1": 5, "p2": 5}
 
 
+def workers(server: Server, nodes: str, *command: str) -> None:
+    """A PyTorchJob of four Workers with an elasticPolicy, as the training-operator v1.8.1 makes its pods."""
+    where = {"PET_RDZV_ENDPOINT": "j-worker-0:23456", "PET_NNODES": nodes}
+    env = [{"name": name, "value": value} for name, value in where.items()]
+    for rank in range(4):
+        pod = f"j-worker-{rank}"
+        server.run(pod, f"n{rank}", **{"training.kubeflow.org/job-name": "j"})
+        server.pods[pod]["spec"]["containers"] = [{"command": [*command], "env": env}]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "sick", "ended"),
+    [("2:4", "n1", 1), ("2:4", "n0", 4), ("4:4", "n1", 4), ("4", "n1", 4)],
+    ids=["elastic", "the node where its ranks meet", "of one size", "not elastic"],
+)
+def test_of_an_elastic_job_only_the_pod_of_the_sick_node_ends(
+    nodes: str, sick: str, ended: int, server: Server
+) -> None:
+    workers(server, nodes)
+    server.sicken(sick, "NvidiaXID48Error")
+    repair(server).step()
+    assert len(server.graces) == ended and f"j-worker-{sick[1]}" in server.graces
+
+
+def test_an_elastic_job_that_meets_at_a_server_loses_one_pod_with_any_node(server: Server) -> None:
+    workers(server, "2:4", "torchrun", "--rdzv_backend=etcd-v2", "--rdzv_endpoint=etcd:2379")
+    server.warn("n0", "Spot interruption warning was triggered", now(), "SpotInterrupted")
+    server.claims["c0"]["metadata"]["deletionTimestamp"] = now()
+    repair(server).step()
+    assert server.graces == {"j-worker-0": 30}
+
+
 def test_a_spot_notice_ends_gangs_with_their_own_grace_once_karpenter_deletes_the_node(
     server: Server,
 ) -> None:
@@ -296,6 +328,14 @@ def test_a_run_that_logs_nothing_for_long_starts_anew_and_no_other(gang: Server)
     assert any("container=node&sinceSeconds=600&tailLines=1" in path for path in gang.asked)
 
 
+def test_a_run_on_nodes_of_others_is_left(gang: Server) -> None:
+    """In an existing cluster its owner may have jobs that are silent for longer."""
+    for name in ("k0", "k1"):
+        gang.pods[name]["spec"]["nodeName"] = "theirs"
+    repair(gang, hung_minutes=10).start_anew()
+    assert gang.graces == {"j0": 5, "j1": 5} and len(gang.events) == 1
+
+
 def test_by_default_a_run_that_stands_still_is_left_and_nobody_s_log_is_read(gang: Server) -> None:
     repair(gang).start_anew()
     assert gang.writes == [] and gang.asked == []
@@ -312,6 +352,49 @@ def test_a_run_that_has_just_started_or_waits_is_left(
         gang.pods[name] = others[name]
     repair(gang, hung_minutes=10).start_anew()
     assert gang.graces == {}
+
+
+BAR = "\r 40%|████      | 40/100 [03:20<05:00,  5.01s/it]" * 300
+"""A part of a bar of progress, as containerd cuts it off: it has no end of the line."""
+
+
+@pytest.mark.parametrize(
+    ("minutes", "lines", "stands_still"),
+    [
+        (90, [(40, BAR), (14, BAR)], False),
+        (90, [(80, BAR), (54, BAR)], True),
+        (51, [(25, BAR)], False),
+        (79, [(53, BAR)], True),
+        (60, [(40, "loads\n"), (14, BAR)], False),
+        (60, [(40, "loads\n"), (14, f"{BAR}\n")], True),
+        (60, [(40, "loads\n"), (14, "step 7\n")], True),
+    ],
+)
+def test_a_run_that_draws_a_bar_has_twice_the_time_of_its_last_line(
+    gang: Server, minutes: float, lines: list[tuple[float, str]], stands_still: bool
+) -> None:
+    """A bar is no line before it has drawn 16 KiB: at 5 s a step that takes 26 minutes."""
+    gang.started(minutes * 60)
+    gang.lines["j0"] = [(ago * 60, line) for ago, line in lines]
+    repair(gang, hung_minutes=10).start_anew()
+    assert ("j0" in gang.graces) == stands_still and "k0" in gang.graces
+
+
+def test_a_run_that_draws_a_bar_is_asked_again_when_that_time_is_over(
+    gang: Server, clock: list[float]
+) -> None:
+    gang.started(90 * 60)
+    gang.logs["k0"] = "step 7"
+    gang.lines["j1"] = [(40 * 60, BAR), (14 * 60, BAR)]
+    program = repair(gang, hung_minutes=10)
+    program.start_anew()
+    gang.asked.clear()
+    clock[0] += 37 * 60
+    program.start_anew()
+    assert [path.split("/")[-2] for path in gang.asked] == ["k0"]
+    clock[0] += 2 * 60
+    program.start_anew()
+    assert any("/j1/" in path for path in gang.asked)
 
 
 def test_a_terminal_of_make_shell_may_be_silent(gang: Server) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -24,8 +26,14 @@ class Server:
     """An API server. `acts`: what happens at each pause, in turn."""
 
     def __init__(self, error: type[Exception], *acts: Callable[[Server], object]) -> None:
+        self.now = 1780340400.0  # the time of JOB
+        self.refusals: list[Exception] = []
+        """Of objects that are to be made, in turn."""
+        self.errors: list[Exception] = []
+        """Of questions about a run that is made, in turn."""
         self.objects: dict[str, Object] = {}
         self.pods: list[Object] = []
+        self.pods_asked: list[Mapping[str, str]] = []
         self._error, self._acts = error, [*acts]
         self.asked: list[tuple[str, str]] = []
 
@@ -33,15 +41,20 @@ class Server:
         self.asked.append((method, path.partition("?")[0]))
         if method == "POST":
             assert body
+            if self.refusals:
+                raise self.refusals.pop(0)
             named = f"{path}/{body['metadata']['name']}"
             if named in self.objects:
-                raise self._error(409, "there")
+                raise self._error(409, "there", "AlreadyExists")
             self.objects[named] = body
             return body
         if path.partition("?")[0].endswith("/pods"):
+            self.pods_asked.append(dict(parse_qsl(path.partition("?")[2])))
             return {"items": self.pods}
         if path.partition("?")[0].endswith("/trainjobs"):
             return {"items": [it for at, it in self.objects.items() if "/trainjobs/" in at]}
+        if path in self.objects and self.errors:
+            raise self.errors.pop(0)
         if path not in self.objects:
             raise self._error(404, "gone")
         return self.objects[path]
@@ -65,14 +78,15 @@ def ends(kind: str, name: str = RUN) -> Callable[[Server], object]:
 @pytest.fixture
 def given(scheduled: ModuleType) -> Any:
     job = environment_plan(nightly()).jobs["nightly"]
-    return scheduled.Settings(**settings(job))
+    assert job.schedule
+    return scheduled.Settings(**settings(job, job.schedule))
 
 
 def test_a_run_is_called_after_its_time_and_belongs_to_its_job(
     scheduled: ModuleType, given: Any
 ) -> None:
     server = Server(scheduled.ApiError, ends("Complete"))
-    assert scheduled.run(server, given, JOB, UID, server.pause) == "Complete"
+    assert scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now) == "Complete"
     made = server.run()
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": JOB, "uid": UID}
     assert made["metadata"]["ownerReferences"] == [owner]
@@ -92,7 +106,7 @@ def test_a_pod_in_the_place_of_a_lost_one_goes_on_with_the_run(
     first = scheduled.filled(given, JOB, UID)[-1]
     server.ask("POST", first["path"], first["object"])
     server._acts.append(ends("Failed"))
-    assert scheduled.run(server, given, JOB, UID, server.pause) == "Failed"
+    assert scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now) == "Failed"
     assert len([at for at in server.objects if "/trainjobs/" in at]) == 1
 
 
@@ -102,7 +116,7 @@ def test_a_run_of_another_job_is_not_taken_for_its_own(scheduled: ModuleType, gi
     other["object"]["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
     server.ask("POST", other["path"], other["object"])
     with pytest.raises(scheduled.Refused, match="no run of this Job"):
-        scheduled.run(server, given, JOB, UID, server.pause)
+        scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now)
 
 
 def test_a_run_begins_when_the_one_before_has_ended_and_its_pods_are_gone(
@@ -128,14 +142,15 @@ def test_a_run_begins_when_the_one_before_has_ended_and_its_pods_are_gone(
         looks(lambda it: it.pods.clear()),
         looks(ends("Complete")),
     ]
-    assert scheduled.run(server, given, JOB, UID, server.pause) == "Complete"
+    assert scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now) == "Complete"
     assert made == [False, False, True]
 
 
 def test_it_tries_again_where_nobody_answers_and_not_where_it_is_refused(
     scheduled: ModuleType,
 ) -> None:
-    answers = [scheduled.ApiError(code, "no") for code in (0, 500, 503, 429)]
+    answers = [scheduled.ApiError(code, "no") for code in (0, 500, 503, 429, 409, 401)]
+    answers.append(scheduled.ApiError(403, "trainjobs is forbidden: exceeded quota: team"))
     pauses: list[float] = []
 
     def ask() -> str:
@@ -143,12 +158,86 @@ def test_it_tries_again_where_nobody_answers_and_not_where_it_is_refused(
             raise answers.pop(0)
         return "yes"
 
-    assert scheduled.tried("it", ask, pauses.append) == "yes" and len(pauses) == 4
-    answers.append(scheduled.ApiError(403, "exceeded quota"))
-    with pytest.raises(scheduled.Refused, match="exceeded quota"):
+    assert scheduled.tried("it", ask, pauses.append) == "yes" and len(pauses) == 7
+    answers.append(scheduled.ApiError(403, "denied by trainyard-jobs"))
+    with pytest.raises(scheduled.Refused, match="trainyard-jobs"):
         scheduled.tried("it", ask, pauses.append)
 
 
 def test_a_run_that_somebody_deletes_ends_its_job(scheduled: ModuleType, given: Any) -> None:
     server = Server(scheduled.ApiError, lambda it: it.objects.clear())
-    assert scheduled.run(server, given, JOB, UID, server.pause) == "Deleted"
+    assert scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now) == "Deleted"
+
+
+def test_the_files_of_a_run_are_there_before_its_job(scheduled: ModuleType, given: Any) -> None:
+    """A team has a quota of ConfigMaps: two requests at once can end in a conflict, with which nothing is made."""
+    server = Server(scheduled.ApiError, lambda _: None, ends("Complete"))
+    server.refusals = [scheduled.ApiError(409, "resourcequotas", "Conflict")]
+    files = {
+        "path": "/api/v1/x/configmaps",
+        "object": {"kind": "ConfigMap", "metadata": {"name": "f"}},
+    }
+    given = replace(given, objects=[files, *given.objects])
+    assert scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now) == "Complete"
+    assert "/api/v1/x/configmaps/f" in server.objects
+
+
+def late(server: Server) -> None:
+    """An hour and a minute after the time: starting_deadline_minutes is 60."""
+    server.now += 61 * 60
+
+
+def test_a_run_for_which_a_quota_has_no_room_in_time_is_left_out(
+    scheduled: ModuleType, given: Any
+) -> None:
+    server = Server(scheduled.ApiError, lambda _: None, late)
+    server.refusals = [scheduled.ApiError(403, "exceeded quota: team")] * 3
+    with pytest.raises(scheduled.Refused, match=f"{RUN} could not begin in 60 minutes"):
+        scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now)
+
+
+def test_a_run_before_which_another_does_not_end_in_time_is_left_out(
+    scheduled: ModuleType, given: Any
+) -> None:
+    server = Server(scheduled.ApiError, lambda _: None, late)
+    before = scheduled.filled(given, "nightly-by-hand", "u0")[-1]
+    server.ask("POST", before["path"], before["object"])
+    with pytest.raises(scheduled.Refused, match="is left out"):
+        scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now)
+    assert not any(at.endswith(RUN) for at in server.objects)
+
+
+def test_a_run_that_is_made_goes_on_after_the_deadline_with_another_pod(
+    scheduled: ModuleType, given: Any
+) -> None:
+    server = Server(scheduled.ApiError, ends("Complete"))
+    made = scheduled.filled(given, JOB, UID)[-1]
+    server.ask("POST", made["path"], made["object"])
+    late(server)
+    assert scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now) == "Complete"
+
+
+def test_a_run_that_is_made_goes_on_whatever_the_api_server_refuses(
+    scheduled: ModuleType, given: Any
+) -> None:
+    """Its Job would count as failed, and the CronJob deletes failed Jobs, with their runs."""
+    server = Server(scheduled.ApiError, *[lambda _: None] * 3, ends("Complete"))
+    server.errors = [scheduled.ApiError(code, "no") for code in (401, 403, 400)]
+    assert scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now) == "Complete"
+    assert server.errors == []
+
+
+def test_pods_of_runs_that_have_ended_are_not_asked_for(scheduled: ModuleType, given: Any) -> None:
+    """Those of a long history had no room in its memory."""
+    server = Server(scheduled.ApiError, ends("Complete"))
+    scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now)
+    [asked] = server.pods_asked
+    assert asked["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
+
+
+def test_pods_of_a_run_that_goes_on_are_not_asked_for(scheduled: ModuleType, given: Any) -> None:
+    server = Server(scheduled.ApiError)
+    before = scheduled.filled(given, "nightly-29672339", "u0")[-1]
+    server.ask("POST", before["path"], before["object"])
+    assert scheduled.others(server, given, RUN) == ["nightly-20260601-1859"]
+    assert server.pods_asked == []

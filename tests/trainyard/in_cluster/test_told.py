@@ -47,6 +47,8 @@ class Server:
         self.program = program
         self.there: dict[str, list[Object]] = {TRAIN_JOBS: [], PYTORCH_JOBS: []}
         self.logs: dict[str, str] = {}
+        self.read: list[Mapping[str, list[str]]] = []
+        """Queries for logs."""
         self.quiet = False
         """No rank has logged anything of late."""
         self.maps: dict[str, Object] = {}
@@ -65,7 +67,8 @@ class Server:
     def text(self, path: str, otherwise: str) -> str:
         url = urlsplit(path)
         asked = parse_qs(url.query)
-        log = self.logs.get(url.path.split("/")[-2], otherwise)
+        self.read.append(asked)
+        log = self.logs.get(url.path.split("/")[-2], "" if self.quiet else otherwise)
         return ("" if self.quiet else "a line") if "sinceSeconds" in asked else log
 
     def ask(self, method: str, path: str, body: Any = None, kind: str = "json") -> Object:
@@ -75,6 +78,8 @@ class Server:
         return copy.deepcopy(answer)
 
     def _answer(self, method: str, path: str, body: Any) -> Object:
+        if path.endswith("/events"):
+            return {"items": self.there.get("events", [])}
         if path == MAPS and method == "GET":
             return {"items": [one for one in self.maps.values() if "labels" in one["metadata"]]}
         if not path.startswith(MAPS):
@@ -271,6 +276,21 @@ def test_a_run_that_is_complete_without_a_step_is_told_to_have_had_nothing_to_do
     assert [value for key, value in said.items() if key.endswith("1.Value.StringValue")] == [
         "Complete"
     ]
+
+
+def test_the_log_of_a_complete_run_is_read_once_while_sns_refuses(
+    server: Server, program: ModuleType
+) -> None:
+    running = told(server)
+    begin(server)
+    look(running, 1)
+    complete(server)
+    server.logs["t5-node-0-0-x7k2p"] = "resumed from step 81\nrank 0: final loss 0.2\n"
+    server.refusals = [refusal(program, refused=False)]
+    for minute in (71, 73):
+        look(running, minute)
+    assert server.subjects() == ["dev: training/t5 had nothing to do"]
+    assert [each["tailLines"] for each in server.read].count(["5000"]) == 1
 
 
 def test_no_secret_of_a_log_or_of_a_condition_is_published_or_kept(server: Server) -> None:
@@ -506,6 +526,7 @@ def test_a_run_that_stands_still_is_told_once_and_again_when_its_gang_has_begun_
     assert said["Subject"] == "dev: training/t5 stands still"
     text = said["Message"]
     assert f"Node rank 1 is silent for longest, at {moment(19)}, on node node-1" in text
+    assert "A bar of progress is no line before it has drawn 16 KiB" in text
     assert "none has logged a line for 15 minutes" in text and "opening the shard" in text
     assert "trainyard stop training/t5 --stack dev" in text
     monkeypatch.setattr(sys.modules["hangs"].time, "time", lambda: minutes(120))
@@ -517,6 +538,141 @@ def test_a_run_that_stands_still_is_told_once_and_again_when_its_gang_has_begun_
     complete(server)
     look(program, 130)
     assert server.subjects()[2:] == ["dev: training/t5 is complete"]
+
+
+def waits(number: int, reason: str, message: str = "", **more: Any) -> Object:
+    """A pod that has a node, and one container that waits."""
+    made = pod(number, **more)
+    state = {"waiting": {"reason": reason, **({"message": message} if message else {})}}
+    made["status"] |= {"phase": "Pending", "containerStatuses": [{"name": "node", "state": state}]}
+    return made
+
+
+NO_IMAGE = (
+    "ImagePullBackOff",
+    'Back-off pulling image "ghcr.io/team/train:9": ErrImagePull: failed to pull and unpack image'
+    ' "ghcr.io/team/train:9": ghcr.io/team/train:9: not found',
+)
+
+
+def test_a_gang_that_does_not_start_on_its_nodes_is_told_once_with_the_cause_and_the_cost(
+    server: Server,
+) -> None:
+    program = told(server)
+    begin(server)
+    server.there["/api/v1/pods"] = [waits(0, *NO_IMAGE), waits(1, *NO_IMAGE)]
+    look(program, 19)  # the pods got their nodes at minute 5
+    assert server.published == []
+    look(program, 21)
+    look(program, 22)
+    look(told(server), 40)
+    [said] = server.published
+    assert said["Subject"] == "dev: training/t5 does not start"
+    assert said["MessageAttributes.entry.1.Value.StringValue"] == "DoesNotStart"
+    text = said["Message"]
+    assert (
+        "2 of its 2 pods have had a node for 15 minutes and have not started; the first is"
+        " t5-node-0-0-x7k2p." in text
+    )
+    assert "Why: the image cannot be pulled: ghcr.io/team/train:9 does not exist\n" in text
+    assert "Fix: aws ecr describe-images --repository-name team/train; push it" in text
+    assert "It has waited for 16 min on node-0, node-1" in text
+    assert "Cost so far: 4.27 GPU-hours, 16.00 USD" in text
+    assert "trainyard status --stack dev" in text and "trainyard stop training/t5" in text
+    complete(server)
+    look(told(server), 71)
+    assert server.subjects()[1:] == ["dev: training/t5 is complete"]
+
+
+def test_a_gang_that_begins_anew_and_does_not_start_again_is_told_again(server: Server) -> None:
+    program = told(server)
+    begin(server)
+    for created in (0, 30):
+        again = {"created": created, "scheduled": created + 1}
+        server.there["/api/v1/pods"] = [waits(each, *NO_IMAGE, **again) for each in (0, 1)]
+        look(program, created + 20)
+    assert server.subjects() == ["dev: training/t5 does not start"] * 2
+
+
+SECRET = "MountVolume.SetUp failed for volume secrets: Failed fetching secret hf: AccessDenied"
+PULLS = 'Pulling image "ghcr.io/team/train:1"'
+
+
+def event(kind: str, message: str, at: float, component: str = "kubelet") -> Object:
+    return {
+        "type": kind,
+        "message": message,
+        "lastTimestamp": moment(at),
+        "source": {"component": component},
+    }
+
+
+@pytest.mark.parametrize(
+    ("events", "cause", "do"),
+    [
+        (
+            [event("Normal", PULLS, 6), event("Warning", SECRET, 20)],
+            "Secrets Manager refuses hf: the role of the pods",
+            "aws secretsmanager describe-secret --secret-id hf",
+        ),
+        (
+            [event("Warning", SECRET, 6), event("Normal", PULLS, 7)],
+            f"Why: ContainerCreating: {PULLS}",
+            "kubectl -n training describe pod t5-node-0-0-x7k2p",
+        ),
+        (
+            [event("Normal", PULLS, 7), event("Normal", "Pod is blocked", 8, "karpenter")],
+            f"Why: ContainerCreating: {PULLS}",
+            "describe pod",
+        ),
+        ([], "Why: ContainerCreating\n", "describe pod"),
+    ],
+    ids=["Secrets Manager", "a long pull", "Karpenter", "no event"],
+)
+def test_what_keeps_kubelet_from_creating_a_container_is_read_in_its_last_event(
+    server: Server, events: list[Object], cause: str, do: str
+) -> None:
+    begin(server)
+    server.there["/api/v1/pods"] = [waits(0, "ContainerCreating"), running(1)]
+    server.there["events"] = events
+    look(told(server), 21)
+    [said] = server.published
+    assert "1 of its 2 pods" in said["Message"]
+    assert cause in said["Message"] and do in said["Message"]
+
+
+def init(state: Object) -> Object:
+    made = waits(0, "PodInitializing")
+    made["status"]["initContainerStatuses"] = [{"name": "init", "state": state}]
+    return made
+
+
+def test_an_init_container_that_waits_is_told_and_one_that_runs_is_not(server: Server) -> None:
+    begin(server)
+    program = told(server)
+    server.there["/api/v1/pods"] = [init({"running": {"startedAt": moment(6)}})]
+    look(program, 300)
+    assert server.published == []
+    server.there["/api/v1/pods"] = [
+        init({"waiting": {"reason": NO_IMAGE[0], "message": NO_IMAGE[1]}})
+    ]
+    look(program, 301)
+    assert "the image cannot be pulled" in server.published[0]["Message"]
+
+
+def test_pods_without_a_node_that_started_once_or_that_end_are_no_such_message(
+    server: Server,
+) -> None:
+    begin(server)
+    program = told(server)
+    homeless, crashed, ending, unseen = (waits(each, *NO_IMAGE) for each in range(4))
+    homeless["spec"].pop("nodeName")
+    crashed["status"]["phase"] = "Running"
+    ending["metadata"]["deletionTimestamp"] = moment(6)
+    unseen["status"].pop("containerStatuses")
+    server.there["/api/v1/pods"] = [homeless, crashed, ending, unseen]
+    look(program, 300)
+    assert server.published == []
 
 
 NUMBER = re.compile(r"^Message (\w{16})\.", re.MULTILINE)

@@ -214,3 +214,82 @@ def test_what_was_deleted_is_not_kept_for_a_program_that_does_not_ask(server: Se
     server.send("DELETED", _object("a"))
     until(lambda: server.names() == {"b"})
     assert server.api.gone(PODS, labelSelector="a=b") == []
+
+
+def test_of_a_container_stays_what_a_program_reads(server: Server) -> None:
+    secret = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}
+    container = {
+        "name": "pytorch",
+        "image": "train:1",
+        "resources": {"limits": {"nvidia.com/gpu": "8"}},
+        "env": [{"name": "PET_NNODES", "value": "2:4"}, {"name": "DATA", "value": "x"}, secret],
+        "command": ["bash", "-c", "torchrun train.py"],
+        "volumeMounts": [{"name": "store"}],
+    }
+    ended = {"exitCode": 1, "finishedAt": "2026-06-01T10:00:00Z", "message": "the end of its log"}
+    server.objects = {
+        "a": {
+            **_object("a"),
+            "spec": {"containers": [container], "tolerations": ["t"], "affinity": {}},
+            "status": {
+                "containerStatuses": [
+                    {"name": "pytorch", "imageID": "sha256:0", "state": {"terminated": ended}}
+                ]
+            },
+        }
+    }
+    [kept] = server.api.items(PODS)
+    assert kept["spec"] == {
+        "containers": [
+            {
+                "name": "pytorch",
+                "image": "train:1",
+                "resources": {"limits": {"nvidia.com/gpu": "8"}},
+                "env": [{"name": "PET_NNODES", "value": "2:4"}, secret],
+            }
+        ]
+    }
+    [status] = kept["status"]["containerStatuses"]
+    assert status == {
+        "name": "pytorch",
+        "state": {"terminated": {"exitCode": 1, "finishedAt": "2026-06-01T10:00:00Z"}},
+    }
+
+
+@pytest.mark.parametrize("part", ["command", "args", "env"])
+def test_a_container_that_meets_by_etcd_is_known_by_it(program: ModuleType, part: str) -> None:
+    said: Any = ["torchrun", "--rdzv_backend=etcd-v2"]
+    if part == "env":
+        said = [{"name": "OPTIONS", "value": "--rdzv_backend=etcd"}]
+    pod = {"metadata": {}, "spec": {"containers": [{"name": "pytorch", part: said}]}}
+    assert "rdzv_backend=etcd" in str(program.slimmed(pod))
+
+
+def test_an_old_list_takes_no_room_while_it_is_read_again(server: Server) -> None:
+    server.names()
+    [watched] = server.api._lists.values()
+    server.refuses = server.program.ApiError(0, "nobody answers")
+    server.changes.put(server.program.ApiError(0, "connection reset"))
+    until(lambda: _names_or_nothing(server) == set())
+    assert watched._items == {}
+
+
+def test_a_watch_of_events_ends_before_it_is_silent_for_too_long(
+    server: Server, program: ModuleType
+) -> None:
+    """The API server sends no bookmark of events: their watch was taken for broken each 90 seconds."""
+    events = "/api/v1/namespaces/default/events"
+    assert len(server.api.items(events, fieldSelector="type=Warning")) == 2
+    until(lambda: any("watch=1" in path for path in server.asked))
+    [asked] = [path for path in server.asked if "watch=1" in path]
+    query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(asked).query))
+    assert int(query["timeoutSeconds"]) < program.SILENT_SECONDS
+    server.objects = {"z": _object("z")}
+    server.changes.put(None)
+
+    def names() -> set[str]:
+        """Raises an error where there is a moment without the list."""
+        found = server.api.items(events, fieldSelector="type=Warning")
+        return {each["metadata"]["name"] for each in found}
+
+    until(lambda: names() == {"z"})

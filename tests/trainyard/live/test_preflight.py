@@ -92,6 +92,7 @@ SOUND: dict[str, Any] = {
     "zones": {f"{REGION}{letter}": f"apne2-az{number}" for number, letter in enumerate("abc", 1)},
     "offers": {**SYSTEM, "g6e.48xlarge": [ZONE], "p5.48xlarge": [ZONE]},
     "quota": (768, 0),
+    "lustre_storage": (100800, 0),
     "addresses": {},
     "public_addresses": (5, 4),
     "key": {},
@@ -103,7 +104,9 @@ SOUND: dict[str, Any] = {
     "is_public": False,
     "vpc": None,
     "without_s3": [],
+    "s3_policies": {},
     "endpoints": [],
+    "cluster_groups": (),
     "endpoint_offers": {
         api: tuple(f"{REGION}{letter}" for letter in "abcd")
         for api in (*ALWAYS, "elasticfilesystem")
@@ -297,6 +300,32 @@ def test_a_zone_in_which_eks_has_no_control_plane_is_refused_by_its_id(
     assert [str(one) for one in refused if isinstance(one, InputError)] == says
 
 
+@pytest.mark.parametrize(
+    ("zone", "zones", "fix"),
+    [
+        ("a", "ac", "write network: {zones: [us-west-1a, us-west-1c]}"),
+        ("b", "ac", "write zone: us-west-1c, and zone_id: usw1-az1"),
+        ("c", "bc", "write network: {zones: [us-west-1b, us-west-1c]}"),
+    ],
+)
+def test_an_account_with_letters_that_others_lack_is_told_its_own(
+    zone: str, zones: str, fix: str
+) -> None:
+    """Each account has two of a, b and c in us-west-1."""
+    found = values(at("zone", f"us-west-1{zone}"), at("pools", {}), at("jobs", {}))
+    found["aws:region"] = "us-west-1"
+    plan = plan_stack(read(found, stack="dev", project="trainyard"), CHECKOUT).accepted()
+    assert isinstance(plan, EnvironmentPlan)
+    assert len(plan.network.zones) == 2, "an account has no third one"
+    ids = dict(
+        zip((f"us-west-1{letter}" for letter in zones), ("usw1-az3", "usw1-az1"), strict=True)
+    )
+    [refused] = [
+        one for one in preflight.zone_findings(plan, None, ids) if isinstance(one, InputError)
+    ]
+    assert refused.fix == fix
+
+
 def test_another_zone_for_a_zone_that_the_account_lacks_is_a_line_of_the_stack_file() -> None:
     [lacking] = errors(zones={ZONE: "apne2-az1", f"{REGION}d": "apne2-az4", f"{REGION}b": "x"})
     assert lacking.endswith(
@@ -453,6 +482,31 @@ def test_a_quota_below_what_teams_are_guaranteed_is_said_at_the_teams() -> None:
         for each in map(str, found(with_queues, several, quota=(383, 0)))
         if "guaranteed" in each
     ]
+
+
+@pytest.mark.parametrize(
+    ("quota", "others", "kind"),
+    [
+        (120000, 0, None),
+        (120000, 1200, InputError),
+        (None, 0, InputWarning),
+        (None, 1200, InputWarning),
+    ],
+)
+def test_lustre_beyond_the_quota_of_the_account_is_refused_and_beyond_the_default_a_warning(
+    quota: float | None, others: int, kind: type | None
+) -> None:
+    half = {"lustre": {"capacity_gib": 60000, "throughput_mbps_per_tib": 125}}
+    stores = at("storage.scratch", half), at("storage.other", half)
+    said = [
+        one for one in found(*stores, lustre_storage=(quota, others)) if "L-8F1B9C74" in str(one)
+    ]
+    assert [type(one) for one in said] == ([kind] if kind else [])
+    beside = (
+        f" for scratch, other, beside {others} that others use" if others else " for scratch, other"
+    )
+    for one in said:
+        assert f"{beside}" in str(one) and f"--desired-value {120000 + others} --region" in str(one)
 
 
 def test_a_capacity_block_needs_no_quota_and_says_what_is_free_or_when_it_begins() -> None:
@@ -922,7 +976,7 @@ def test_every_question_reads() -> None:
     asked = "".join(inspect.getsource(kind) for kind in kinds)
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', asked)
     reads = ("Get", "Describe", "Head", "List")
-    assert len(actions) == 54 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 61 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
@@ -970,6 +1024,90 @@ def test_what_is_ours_is_told_by_its_tags(ours: Account) -> None:
     with Stubber(ours._clients["servicequotas"]) as stub:
         stub.add_response("get_service_quota", {"Quota": {"Value": 768.0}})
         assert ours.quota(ME, "dev-system", "L-417A185B") == (768, 2 * 192)
+
+
+def _instance(kind: str, **more: Any) -> dict[str, Any]:
+    return {"InstanceType": kind, **more}
+
+
+@pytest.mark.parametrize(
+    ("code", "others"),
+    [
+        ("L-DB2E81BA", 5 * 48 + 24 + 4),
+        ("L-3819A6DF", 16),
+        ("L-417A185B", 8 + 192 + 48),
+        ("L-7212CCBC", 32),
+        ("L-C4BD4855", 16),
+        ("L-1216C47A", 2 + 2 + 16 + 8 + 1),
+        ("L-34B43A08", 8),
+    ],
+)
+def test_instances_of_any_family_count_as_vcpus_that_others_use(
+    ours: Account, code: str, others: int
+) -> None:
+    """Each quota counts the families of its name; those of inf, trn, dl, x, u, hpc, f and mac have their own."""
+    spot, half = (
+        {"InstanceLifecycle": "spot"},
+        {"CpuOptions": {"CoreCount": 48, "ThreadsPerCore": 1}},
+    )
+    own = {
+        "Tags": [
+            {"Key": f"trainyard:{k}", "Value": v}
+            for k, v in (("project", "trainyard"), ("stack", "dev"))
+        ]
+    }
+    group = {"Tags": [{"Key": "eks:nodegroup-name", "Value": "dev-system"}]}
+    running = [
+        *5 * [_instance("g4dn.12xlarge", CpuOptions={"CoreCount": 24, "ThreadsPerCore": 2})],
+        *map(_instance, ("vt1.6xlarge", "gr6.xlarge", "p3.2xlarge", "p6-b200.48xlarge")),
+        _instance("p4d.24xlarge", **half),
+        _instance("g5g.4xlarge", **spot),
+        _instance("p3.8xlarge", **spot),
+        _instance("p5.4xlarge", **spot),
+        _instance("p6-b300.48xlarge", **spot),
+        _instance("p5.48xlarge", InstanceLifecycle="capacity-block"),
+        *map(_instance, ("t3.large", "im4gn.large", "i4i.4xlarge", "m7i-flex.2xlarge")),
+        _instance("t2.micro", CpuOptions={"CoreCount": 1, "ThreadsPerCore": 1}),
+        _instance("c6g.2xlarge", **spot),
+        _instance("m5.24xlarge", Placement={"Tenancy": "host"}),
+        _instance("g6e.48xlarge", **own),
+        _instance("m7i.xlarge", **group),
+        *map(
+            _instance,
+            ("inf2.xlarge", "trn1.32xlarge", "dl1.24xlarge", "x2idn.16xlarge", "f2.6xlarge"),
+        ),
+        *map(_instance, ("u-6tb1.metal", "u7i-12tb.224xlarge", "hpc7a.96xlarge", "mac2-m2.metal")),
+    ]
+    with Stubber(ours._clients["servicequotas"]) as quotas, Stubber(ours._clients["ec2"]) as ec2:
+        ec2.add_response("describe_instances", {"Reservations": [{"Instances": running}]})
+        for _ in range(2):
+            quotas.add_response("get_service_quota", {"Quota": {"Value": 768.0}})
+            assert ours.quota(ME, "dev-system", code) == (768, others), "asked once for all quotas"
+
+
+def test_lustre_of_others_is_counted_by_its_deployment(ours: Account) -> None:
+    def system(gib: int, deployment: str, **more: Any) -> dict[str, Any]:
+        lustre = {"FileSystemType": "LUSTRE", "LustreConfiguration": {"DeploymentType": deployment}}
+        return {"StorageCapacity": gib, "Lifecycle": "AVAILABLE", **lustre, **more}
+
+    own = {"trainyard:project": "trainyard", "trainyard:stack": "dev"}.items()
+    every = [
+        system(1200, "PERSISTENT_2"),
+        system(2400, "PERSISTENT_2", Tags=[{"Key": k, "Value": v} for k, v in own]),
+        system(4800, "PERSISTENT_2", Lifecycle="DELETING"),
+        system(9600, "PERSISTENT_1"),
+        system(3600, "SCRATCH_1"),
+        system(7200, "SCRATCH_2"),
+        {"FileSystemType": "WINDOWS", "StorageCapacity": 5, "Lifecycle": "AVAILABLE"},
+        system(8, "PERSISTENT_2", StorageType="INTELLIGENT_TIERING"),
+    ]
+    with Stubber(ours._clients["servicequotas"]) as quotas, Stubber(ours._clients["fsx"]) as fsx:
+        quotas.add_response("get_service_quota", {"Quota": {"Value": 200000.0}})
+        quotas.add_client_error("get_service_quota", "NoSuchResourceException")
+        for _ in range(2):
+            fsx.add_response("describe_file_systems", {"FileSystems": every})
+        assert ours.lustre_storage(ME, "PERSISTENT_2") == (200000, 1200)
+        assert ours.lustre_storage(ME, "SCRATCH_2") == (None, 10800)
 
 
 def test_a_reservation_that_ec2_does_not_know_is_empty_and_one_that_is_denied_not_answered(

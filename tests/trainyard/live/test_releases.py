@@ -30,7 +30,7 @@ AMIS = "/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/x86_64/nvidia"
 def test_every_add_on_and_every_ami_of_a_stack_is_asked_for() -> None:
     plan = environment_plan()
     assert {"vpc-cni", "coredns", "aws-fsx-csi-driver"} <= {
-        add_on.name for add_on in releases.add_ons(plan)
+        add_on.name for add_on in plan.add_ons.every
     }
     assert releases.amis(plan) == [("nvidia", "v20261012"), ("standard", "v20261012")]
     assert ("standard", "v20260912") in releases.amis(environment_plan(OWN))
@@ -44,7 +44,7 @@ def test_builds_are_compared_by_their_numbers() -> None:
 
 def test_a_build_that_eks_does_not_offer_is_refused_with_the_newest_that_it_does() -> None:
     said = errors(add_on_builds=["v1.13.2-eksbuild.4", DNS])
-    assert len(said) == len(releases.add_ons(environment_plan())) - 1, "all but coredns"
+    assert len(said) == len(environment_plan().add_ons.every) - 1, "all but coredns"
     assert said[0] == (
         "environment.cluster.version: must be a version for which EKS offers vpc-cni"
         f" v1.22.4-eksbuild.3 in ap-northeast-2; got 1.35, for which it offers {DNS}. Fix: write"

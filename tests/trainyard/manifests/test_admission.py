@@ -24,6 +24,8 @@ from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import ManifestConfig
 
 VALID = WORKLOADS / "valid"
+NO_SHM = "no volume is mounted at /dev/shm"
+"""A warning about what works with a new NCCL: tests/trainyard/rules/test_jobs.py."""
 CLAIMS = {"fsx-pvc": "scratch-1", "fsx": "scratch-1", "ckpt": "home-2"}
 JOB = """\
 apiVersion: trainer.kubeflow.org/v1alpha1
@@ -150,6 +152,34 @@ def test_a_team_has_no_job_of_another_kind() -> None:
     assert "in a team" in str(error) and "environment.jobs" in error.fix
 
 
+@pytest.mark.parametrize(
+    ("policy", "got"),
+    [
+        ("", "nothing"),
+        ("{backoffLimit: 3}", "nothing"),
+        ("{cleanPodPolicy: None}", "None"),
+        ("{cleanPodPolicy: Running}", ""),
+        ("{cleanPodPolicy: All}", ""),
+    ],
+)
+def test_pods_in_a_queue_end_with_their_job(policy: str, got: str) -> None:
+    """Kueue gives the quota of a job that has ended to another team."""
+    text = V1.replace("namespace: training", "namespace: team-vision")
+    text = text.replace("spec:\n", f"spec:\n  runPolicy: {policy or '{}'}\n", 1)
+
+    def said(config: EnvironmentConfig, namespace: str = "team-vision") -> list[str]:
+        named = text.replace("team-vision", namespace)
+        found = made(named, environment=config, namespace=namespace).errors
+        return [str(each) for each in found if "cleanPodPolicy" in each.where]
+
+    in_queues = environment(at("queues", {}))
+    assert said(environment()) == [] and said(in_queues, "training") == []
+    errors = said(in_queues)
+    assert len(errors) == bool(got)
+    assert all(f"; got {got}. Fix: write Running" in each for each in errors)
+    assert all(each.startswith("spec.runPolicy.cleanPodPolicy [") for each in errors)
+
+
 def test_a_time_to_live_is_left_out_with_a_warning_and_starts_no_run_again() -> None:
     """A file that had it before keeps the identity of its run."""
     entry = ManifestConfig(manifest="x.yaml", pool="g6e")
@@ -157,14 +187,27 @@ def test_a_time_to_live_is_left_out_with_a_warning_and_starts_no_run_again() -> 
         "spec:\n", "spec:\n  runPolicy: {ttlSecondsAfterFinished: 60, backoffLimit: 3}\n", 1
     )
     found = made(short)
-    assert ["runPolicy.ttlSecondsAfterFinished" in warning.where for warning in found.warnings] == [
-        True
-    ]
+    warnings = [each for each in found.warnings if NO_SHM not in str(each)]
+    assert ["runPolicy.ttlSecondsAfterFinished" in warning.where for warning in warnings] == [True]
     plan = found.plan(entry, "training", {})
     assert plan.spec["runPolicy"] == {"backoffLimit": 3}
     assert plan.run == f"{digest([found.objects[-1]['spec'], []])[:12]}-1"
     kept = made(V1).plan(entry, "training", {})
     assert plan.spec["pytorchReplicaSpecs"] == kept.spec["pytorchReplicaSpecs"]
+
+
+def test_a_file_that_kubectl_has_printed_is_created_without_what_the_cluster_wrote() -> None:
+    """With a uid, a resourceVersion or managedFields the API server refuses to create it."""
+    seen = "uid: 1-2, resourceVersion: '7', generation: 1, managedFields: [{manager: kubectl}]"
+    owner = "ownerReferences: [{kind: CronJob, name: c, uid: 3-4, apiVersion: batch/v1}]"
+    name = "metadata: {name: "
+    assert name in V1
+    found = made(V1.replace(name, f"metadata: {{{seen}, {owner}, name: ", 1))
+    assert not found.errors
+    [warning] = [str(each) for each in found.warnings if "left out" in each.text]
+    assert warning.startswith("metadata.ownerReferences [")
+    [job] = found.objects
+    assert job["metadata"] == made(V1).objects[-1]["metadata"] | {"generation": 1}
 
 
 def said(text: str, pool: str = "g6e", **given: Any) -> list[str]:
@@ -666,6 +709,14 @@ def test_a_selector_that_no_node_of_the_pool_fits_is_one_fault(
     assert f"got {got}" in error and way_out in error.partition("; got ")[2]
 
 
+def test_a_file_for_a_pool_that_is_switched_off_is_sound_and_has_a_warning() -> None:
+    found = made(V1, environment=environment(at("pools.g6e.replicas", 0)))
+    assert not found.errors
+    assert "pool g6e are switched off (replicas: 0), so the job waits" in " ".join(
+        str(each) for each in found.warnings
+    )
+
+
 def test_a_controller_must_be_there() -> None:
     assert said(V1) == []
     assert "environment.training_operator" in said(V1, operator=None)[0]
@@ -729,13 +780,35 @@ def test_every_error_of_admission_is_caused_by_a_test_above(tmp_path: Path) -> N
     assert lines_not_reached([admission], run) == []
 
 
+@pytest.mark.parametrize(
+    ("pool", "devices", "says"),
+    [
+        ("p5", 4, "4 of the 32 EFA devices of a p5.48xlarge: the nodes exchange data with 12.5 %"),
+        ("p5", 32, ""),
+        ("g6e", 1, "1 of the 4 EFA devices of a g6e.48xlarge"),
+        ("g6e", 4, ""),
+        ("g6e", 0, ""),
+    ],
+)
+def test_a_part_of_the_efa_devices_of_whole_nodes_is_a_warning(
+    pool: str, devices: int, says: str
+) -> None:
+    found = made(JOB.replace("gpu: 8", f"gpu: 8, vpc.amazonaws.com/efa: {devices}"), pool)
+    [text] = [str(each) for each in found.warnings if "EFA devices" in str(each)] or [""]
+    assert says in text and bool(says) is bool(text) and found.errors == ()
+    assert not says or ".resourcesPerNode.limits.vpc.amazonaws.com/efa [x.yaml:" in text
+    one_node = JOB.replace("numNodes: 2", "numNodes: 1")
+    found = made(one_node.replace("gpu: 8", f"gpu: 8, vpc.amazonaws.com/efa: {devices}"), pool)
+    assert not any("EFA devices" in str(each) for each in found.warnings)
+
+
 def test_the_pool_s_type_counts_and_in_production_nothing_moves() -> None:
     [error] = said(JOB, "p5")
     assert "ask for EFA on p5.48xlarge" in error
     latest = JOB.replace("a/b:1", "a/b:latest")
     assert (
         said(latest) == []
-        and len(made(latest).warnings) == 1
+        and len([each for each in made(latest).warnings if NO_SHM not in str(each)]) == 1
         and len(said(latest, production=True)) == 1
     )
     assert said(JOB.replace("  trainer", "  runtimePatches: []\n  trainer"), trainer="2.1.0") != []

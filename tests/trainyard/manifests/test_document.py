@@ -130,6 +130,40 @@ spec:
     assert job.pods[0].nodes == 3 and dict(job.pods[0].containers[0].env) == {"A": "1"}
 
 
+LIST = f"""\
+apiVersion: v1
+items:
+- apiVersion: kubeflow.org/v1
+  kind: PyTorchJob
+  metadata: {{name: bert}}
+- kind: List
+  items:
+  - {{kind: ConfigMap, metadata: {{name: code}}}}
+- only a text
+kind: List
+metadata: {{resourceVersion: ""}}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJobList
+items:
+- metadata:
+    name: t5
+    annotations: {{token: hf_{"aBcDe" * 6}}}
+"""
+
+
+def test_the_items_of_a_list_are_objects_with_their_own_lines() -> None:
+    """kubectl get pytorchjobs -o yaml prints one; a list of the API names the kind of its items."""
+    workloads, [secret] = read_manifest(LIST, "jobs.yaml")
+    assert [(each.kind, each.name, each.where("metadata", "name")) for each in workloads] == [
+        ("PyTorchJob", "bert", "metadata.name [jobs.yaml:5]"),
+        ("ConfigMap", "code", "metadata.name [jobs.yaml:8]"),
+        ("TrainJob", "t5", "metadata.name [jobs.yaml:17]"),
+    ]
+    assert workloads[2].get("apiVersion") == "trainer.kubeflow.org/v1alpha1"
+    assert secret.line == 18
+
+
 def test_a_part_of_a_runtime_counts_as_a_runtime() -> None:
     fragment = one((FOLDER / "d-gpu.runtime-fragment.yaml").read_text())
     assert (

@@ -15,6 +15,7 @@ from tests.support.crds import upstream
 from tests.support.grammar import without_a_verb
 from tests.support.recording import WORKLOADS
 from tests.support.stackfile import reading
+from tests.trainyard.manifests.test_admission import NO_SHM
 from trainyard.catalog import versions
 from trainyard.derive.pools import TYPES
 from trainyard.manifests import rules
@@ -40,7 +41,8 @@ def judged(*texts: str, **given: Any) -> list[str]:
             lambda filled: manifest_problems(contexts_of(filled, **given)),
         ),
     ]
-    return [f"{'warning: ' if isinstance(each, InputWarning) else ''}{each}" for each in found]
+    said = [f"{'warning: ' if isinstance(each, InputWarning) else ''}{each}" for each in found]
+    return [each for each in said if NO_SHM not in each]
 
 
 def sample(name: str) -> str:
@@ -1188,6 +1190,26 @@ NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
         JOB,
         (SCRIPT, '[bash, -c, "torchrun train.py", --lr=1]'),
         "the program gets no --lr=1: a shell keeps what stands behind the text of -c",
+    ),
+    "an address where transformers expects a folder": (
+        JOB,
+        script("torchrun run_clm.py --output_dir s3://bucket/out"),
+        "transformers makes a folder s3:/bucket/out in the container for s3://bucket/out",
+    ),
+    "tries for ever": (
+        JOB,
+        script("until torchrun train.py; do sleep 10; done"),
+        "`until torchrun` goes on for ever, where each try fails",
+    ),
+    "nodes of Ray that stay when their head has ended": (
+        JOB,
+        script("ray start --address=$PET_MASTER_ADDR:6379; sleep infinity"),
+        "`sleep infinity` keeps this pod after the Ray head has ended",
+    ),
+    "a variable that sshd does not give": (
+        JOB.replace(*script("mpirun python t.py")).replace("torch-dist", "deepspeed-dist"),
+        _env("SEED", "1"),
+        "mpirun starts the ranks on another pod by sshd, without SEED",
     ),
     "nodes of the script's own": (
         JOB,

@@ -411,6 +411,70 @@ def test_another_job_of_the_file_is_an_entry_of_its_own_and_not_left_over(
     assert not [line for line in said if "no part of an entry" in line]
 
 
+def named(file: Path, *jobs: dict[str, str]) -> str:
+    """A file of TrainJobs with this metadata."""
+    trainer = {"image": "a/b:1", "command": ["bash", "-c", "torchrun t.py"], "numNodes": 2}
+    spec = {"runtimeRef": {"name": "torch-distributed"}, "trainer": trainer}
+    kind = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob"}
+    file.write_text(yaml.safe_dump_all([{**kind, "metadata": each, "spec": spec} for each in jobs]))
+    return str(file)
+
+
+def test_jobs_of_one_name_are_entries_with_a_number(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """With one key for two entries, YAML keeps the last, and a job was lost."""
+    longer = "a" * 40
+    given = ({"name": f"{longer}-{number}"} for number in range(10))
+    entries, said = printed(
+        capsys, named(tmp_path / "x.yaml", {"name": "t5"}, {"name": "t5"}, *given)
+    )
+    cut = [f"{'a' * 30}-{number}" for number in range(2, 10)]
+    assert [*entries] == ["t5", "t5-2", "a" * 32, *cut, f"{'a' * 29}-10"]
+    numbered = "#   metadata.name [x.yaml:19]: the entry is t5-2: another job of the files is t5"
+    assert numbered in said
+    assert [
+        line for line in said if f"the entry is {'a' * 32}: a name of an entry has at most" in line
+    ]
+
+
+def test_a_job_whose_name_the_cluster_makes_up_has_the_beginning_of_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    generated = {"generateName": "sweep-"}
+    entries, said = printed(capsys, named(tmp_path / "x.yaml", generated, generated))
+    assert [*entries] == ["sweep", "sweep-2"]
+    assert not [
+        line for line in said if "Not in the entry" in line and not line.endswith("nothing")
+    ]
+    assert (
+        "#   metadata.generateName [x.yaml:4]: the entry is sweep: an entry has one name, and no random end"
+        in said
+    )
+
+
+def test_each_job_of_a_list_of_the_cluster_is_an_entry(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """kubectl get trainjobs -o yaml prints a List, and objects with what the API server has added."""
+    file = Path(named(tmp_path / "x.yaml", {"name": "t5", "uid": "8e1a"}, {"name": "bert"}))
+    jobs = [{**each, "status": {"conditions": []}} for each in yaml.safe_load_all(file.read_text())]
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": jobs}))
+    entries, said = printed(capsys, str(file))
+    assert [*entries] == ["t5", "bert"]
+    assert [line for line in said if line.startswith("#   metadata.uid [x.yaml:")]
+
+
+def test_each_entry_of_one_name_is_judged_for_the_stack(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    file = named(tmp_path / "x.yaml", {"name": "t5"}, {"name": "t5"})
+    assert run_word("migrate", [file, "--stack", "dev"]) == 1
+    said = capsys.readouterr().out
+    assert "environment.jobs.t5." in said and "environment.jobs.t5-2." in said
+
+
 def test_what_only_a_pytorch_job_has_is_kept_in_its_twin(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -202,7 +202,8 @@ def test_a_rank_is_a_node_of_either_kind_of_job(
         (["--job", "mien"], "no job mien in all namespaces"),
         (
             ["--job", "planned"],
-            "It has been stopped, or it has not started. Fix: name one by --job: mine,",
+            "jobs.planned has no job in all namespaces of cluster ours, stack dev: it has been stopped, or has not"
+            " started. trainyard status --stack dev lists the jobs that there are\n",
         ),
         (
             [],
@@ -237,6 +238,52 @@ def test_a_job_is_chosen_by_its_entry_its_name_or_namespace_and_name(
         run_word("logs", ["--stack", "dev", "--job", name]) == 0
         and "pytorch-mnist" in cluster.followed[1]
     )
+
+
+def _of_team(name: str) -> Object:
+    job = _job(name, state="Running")
+    job["metadata"] |= {"namespace": "team-a", "uid": f"uid-of-team-a-{name}"}
+    return job
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("mine", "training/mine"), ("team-a/mine", "team-a/mine"), ("training/mine", "training/mine")],
+)
+def test_the_name_of_an_entry_means_that_entry_alone_where_a_team_has_a_job_of_that_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, found: str
+) -> None:
+    cluster = Cluster(monkeypatch, answer="y")
+    cluster.jobs = [_of_team("mine"), _job("mine", state="Running"), _of_team("wav")]
+    items = json.dumps({"items": cluster.jobs})
+
+    def kubectl(*words: str) -> str:
+        return SERVED if "--raw" in words else items if "trainjobs" in words[1] else '{"items": []}'
+
+    body = choose(kubectl, place_of("dev", ENVIRONMENT), ENTRIES, name).body
+    assert f"{body['metadata']['namespace']}/{body['metadata']['name']}" == found
+
+
+def test_the_job_of_a_team_goes_on_where_the_entry_of_that_name_has_no_job(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`stop pretrain --yes` ended the run of the team once the own one was gone."""
+    cluster = Cluster(monkeypatch)
+    cluster.jobs = [_of_team("mine")]
+    assert run_word("stop", ["mine", "--stack", "dev", "--yes"]) == 1 and len(cluster.jobs) == 1
+    said = capsys.readouterr().err
+    assert "jobs.mine has no job in all namespaces" in said and "team-a/mine" not in said
+    assert said.endswith("No job was stopped.\n")
+
+
+def test_a_name_that_several_jobs_have_is_refused_with_names_that_each_mean_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster(monkeypatch)
+    cluster.jobs = [_of_team("gone"), _job("gone")]
+    assert run_word("stop", ["gone", "--stack", "dev", "--yes"]) == 1 and len(cluster.jobs) == 2
+    said = capsys.readouterr().err
+    assert "Fix: name one, as in trainyard stop team-a/gone --stack dev" in said
 
 
 def test_an_empty_cluster_has_no_job_to_choose() -> None:

@@ -144,6 +144,8 @@ def test_nodes_whose_price_is_not_known_are_a_warning() -> None:
     assert said == (
         "no price of ap-northeast-2 is known for nodes of h100, which the alert does not count"
     )
+    [said] = warned(at("pools.h100.instance_types", ["p5.48xlarge", "p5e.48xlarge"]))
+    assert "for nodes of h100-2 (p5e.48xlarge), which" in said
     assert warned() == []
     assert warned(at("pools.h100.capacity", "spot")) == [], "on demand is the most that spot costs"
 

@@ -63,6 +63,13 @@ def test_a_pool_has_replicas_from_its_first_day_or_never(
     )
 
 
+def test_a_static_pool_is_switched_off_and_on_again() -> None:
+    off = at("pools.h100", {"instance_types": ["p5.48xlarge"], "max_nodes": 3, "replicas": 0})
+    assert not _said((STATIC,), (off,)) and not _said((off,), (STATIC,))
+    [error] = _said((off,), (DYNAMIC,))
+    assert "got nothing. Fix: write 0 again" in error
+
+
 def test_queues_keep_their_topology() -> None:
     far = (with_queues, *KEPT)
     [error] = _said(NEAR, far)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.support.deployed import deployed
 from tests.support.graphs import environment
 from tests.support.stackfile import Edit, at, environment_plan
-from trainyard.replacing.deployed import Deployed
-from trainyard.replacing.upgrading import upgrade_warnings
+from trainyard.replacing.deployed import PROVIDER, Deployed
+from trainyard.replacing.replacing import CLUSTER
+from trainyard.replacing.upgrading import (
+    held_warnings,
+    stalling_warnings,
+    upgrade_warnings,
+    version_errors,
+)
 
 OLD, NEW = at("cluster.version", "1.34"), at("cluster.version", "1.35")
 
@@ -23,6 +31,46 @@ def test_another_version_than_the_deployed_one_is_said_with_what_happens_to_gang
         " take it back"
     )
     assert "the 2 system nodes are replaced one by one" in said and "Gangs go on" in said
+
+
+def test_a_control_plane_that_is_newer_than_the_stack_file_is_not_taken_back() -> None:
+    """As after an upgrade in the console and `pulumi refresh`: the nodes have the version of before."""
+    errors = [*version_errors(environment_plan(OLD), deployed(environment(NEW)))]
+    assert [str(each) for each in errors] == [
+        'environment.cluster.version: must not be lower than the cluster\'s, "1.35"; got "1.34". Fix: write "1.35";'
+        " docs/upgrades.md says how to go back"
+    ]
+    assert [*version_errors(environment_plan(NEW), deployed(environment(OLD)))] == []
+    [far] = version_errors(
+        environment_plan(at("cluster.version", "1.36")), deployed(environment(OLD))
+    )
+    assert "at most one minor version above" in str(far)
+
+
+def test_another_driver_of_efs_is_said_with_what_becomes_of_its_mounts() -> None:
+    def said(*edits: Edit) -> list[str]:
+        before = deployed(environment(OLD))
+        return [each.text for each in stalling_warnings(environment_plan(*edits), before)]
+
+    [text] = said(NEW)
+    assert "the driver of EFS from v3.4.0-eksbuild.1 to v3.4.1-eksbuild.1" in text
+    assert said(OLD) == []
+    assert [*stalling_warnings(environment_plan(NEW), Deployed())] == []
+
+
+def budget(name: str, allowed: int, pods: int = 1) -> dict[str, Any]:
+    status = {"disruptionsAllowed": allowed, "expectedPods": pods}
+    return {"metadata": {"namespace": "kube-system", "name": name}, "status": status}
+
+
+def test_budgets_that_hold_a_system_node_are_named_before_the_control_plane_moves() -> None:
+    there = [budget("metrics-server", 0), budget("coredns", 1), budget("of-nothing", 0, pods=0)]
+    provider = {"kubeconfig": "{}", "clusterIdentifier": "c"}
+    before = Deployed(resources={CLUSTER: {"version": "1.34"}, (PROVIDER, "cluster"): provider})
+    [said] = held_warnings(environment_plan(NEW), before, lambda *_: there)
+    assert "PodDisruptionBudget kube-system/metrics-server allows no pod to leave" in said.text
+    assert [*held_warnings(environment_plan(NEW), before, lambda *_: there[1:])] == []
+    assert [*held_warnings(environment_plan(OLD), before, lambda *_: there)] == []
 
 
 def test_the_same_version_and_a_first_update_say_nothing() -> None:

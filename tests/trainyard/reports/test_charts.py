@@ -12,7 +12,7 @@ from tests.support.recording import CHECKOUT
 from tests.support.stackfile import at, errors, reading, values
 from tests.support.tool import run_word
 from trainyard.catalog.versions import KARPENTER, NVIDIA_DEVICE_PLUGIN
-from trainyard.reports.charts import chart_errors
+from trainyard.reports.charts import chart_problems
 
 SOUND = {
     "karpenter": KARPENTER,
@@ -35,12 +35,23 @@ def found(place: str | Path) -> list[str]:
     edits = [at("artifacts.charts", str(place)), at("trainer.version", "2.3.0")]
     config = reading(*edits).config
     assert config and config.environment
-    return [str(error) for error in chart_errors(config.environment, "dev")]
+    return [str(error) for error in chart_problems(config.environment, "dev")]
 
 
 def test_a_folder_with_every_chart_and_a_registry_have_no_error(tmp_path: Path) -> None:
     assert found(folder(tmp_path, karpenter=f"{KARPENTER}-ours")) == []
     assert found("oci://registry.example.com/charts") == []
+
+
+def test_a_registry_of_ecr_is_a_warning_with_the_login() -> None:
+    """Helm's 401 in a preview names no command."""
+    host = "123456789012.dkr.ecr.us-west-2.amazonaws.com"
+    [warning] = found(f"oci://{host}/charts")
+    assert warning.startswith("environment.artifacts.charts: each preview and update reads charts")
+    assert (
+        "`aws ecr get-login-password --region us-west-2 | helm registry login --username AWS"
+        f" --password-stdin {host}`"
+    ) in warning
 
 
 def test_a_folder_that_does_not_exist_is_refused_with_the_command_that_makes_it() -> None:

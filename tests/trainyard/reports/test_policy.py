@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.graph.test_recorded_stacks import EVERYTHING, graph_of, plan_of
+from tests.support.existing_vpc import EXISTING_VPC
 from tests.support.recording import Graph, deploy
-from tests.support.stackfile import ENVIRONMENT, at, environment_plan, team_plan
+from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan, team_plan
 from tests.support.stacks import STACKS, planned
 from tests.support.teams import by_name, checkout, listed, team_of
 from tests.support.tool import run_word
@@ -88,6 +90,25 @@ def test_only_buckets_of_the_stack_file_are_linked() -> None:
     assert buckets == "['arn:aws:s3:::my-sets']" and role.endswith(
         "/s3.data-source.lustre.fsx.amazonaws.com/*"
     )
+
+
+def test_only_the_deployer_of_a_vpc_deletes_what_guardduty_has_put_into_it() -> None:
+    """The AWS provider deletes it where it holds a subnet or the VPC."""
+
+    def allowed(*edits: Edit) -> list[dict[str, Any]]:
+        documents = policy.policies(environment_plan(*edits)).values()
+        statements = [s for document in documents for s in document["Statement"]]
+        return [s for s in statements if "GuardDutyManaged" in json.dumps(s)]
+
+    [statement] = allowed()
+    assert statement == {
+        "Effect": "Allow",
+        "Sid": "DeleteOfGuardDuty",
+        "Action": ["ec2:DeleteSecurityGroup", "ec2:DeleteVpcEndpoints"],
+        "Resource": ["arn:aws:ec2:ap-northeast-2:*:*"],
+        "Condition": {"StringEquals": {"aws:ResourceTag/GuardDutyManaged": "true"}},
+    }
+    assert allowed(EXISTING_VPC) == []
 
 
 def test_the_word_prints_all_documents_or_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,6 +67,28 @@ def test_a_preview_that_failed_before_it_began_is_an_error_and_not_no_change(
         assert "Compared with" not in said
 
 
+@pytest.mark.parametrize(
+    ("code", "errors"), [("0", []), ("1", ["the preview failed without an error in its JSON"])]
+)
+def test_a_preview_that_failed_without_an_error_is_no_success(
+    code: str,
+    errors: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The JSON of pulumi 3.259 has no violated policy (pkg/backend/display/json.go)."""
+    monkeypatch.chdir(CHECKOUT)
+    (tmp_path / "preview.json").write_text(json.dumps({"changeSummary": {"same": 110}}))
+    said = _printed(capsys, str(tmp_path / "preview.json"), "--exit-code", code)
+    found = re.findall(r"^- \*\*error\*\*: (.*), as for a violated policy", said, re.MULTILINE)
+    assert found == errors
+    assert ("The preview failed, and has compared only this" in said) == bool(errors)
+    (tmp_path / "preview.json").write_text(json.dumps(PREVIEW))
+    said = _printed(capsys, str(tmp_path / "preview.json"), "--exit-code", code)
+    assert said.count("- **error**") == 1, "it has one"
+
+
 def test_the_errors_of_a_stack_file_are_in_the_comment_as_check_prints_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -414,6 +414,10 @@ WARNINGS: dict[str, tuple[list[Edit], str]] = {
         [_kept_block()],
         "its replicas start only when something changes the pool (karpenter-provider-aws#9001)",
     ),
+    "a pool that is switched off": (
+        [at("pools.g6e.replicas", 0)],
+        "the nodes of pool g6e are switched off (replicas: 0), so the job waits until you write more",
+    ),
     "a block that ends at an hour that EC2 does not sell": (
         [
             at(

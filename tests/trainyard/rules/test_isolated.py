@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
-from tests.support.cases.environment import ISOLATED, JOB, SCRIPT
-from tests.support.stackfile import Edit, at, planned
-from trainyard.rules.isolated import DOWNLOADS
+from tests.support.cases.environment import ISOLATED, JOB, ODCR, SCRIPT
+from tests.support.stackfile import Edit, at, environment, planned
+from trainyard.rules.isolated import DOWNLOADS, isolation_errors, isolation_warnings
 
 ROLE = "arn:aws:iam::123456789012:role/vision"
 
@@ -45,6 +48,49 @@ def test_what_works_otherwise_is_said_where_it_stands(case: str) -> None:
     edits, path, says = WARNED[case]
     assert any(says in each for each in _about(path, *ISOLATED, *edits)), _warned(*ISOLATED, *edits)
     assert not any(says in each for each in _warned(*edits))
+
+
+G7, P5E = ({"instance_types": [one], "max_nodes": 2} for one in ("g7.48xlarge", "p5e.48xlarge"))
+BOTH = {"instance_types": ["g7.48xlarge", "g6.48xlarge"], "max_nodes": 2}
+NEWER = at("karpenter.version", "1.15.2")
+
+
+def _unpriced(pool: dict[str, Any], *edits: Edit) -> list[str]:
+    """Errors about a network without the internet, in a region that sells what it sells."""
+    wanted = environment(at("pools.new", pool), *edits)
+    return [*map(str, isolation_errors("ap-northeast-2", wanted))]
+
+
+def test_a_type_without_a_price_is_refused_where_karpenter_cannot_ask() -> None:
+    [g7], [p5e] = _unpriced(G7, *ISOLATED), _unpriced(P5E, *ISOLATED, NEWER)
+    assert "Fix: write karpenter.version: 1.15.2; or write capacity: spot" in g7
+    assert "Karpenter 1.15.2 has a price" in p5e and "Fix: write capacity: spot" in p5e
+    [kept] = _unpriced({**P5E, "replicas": 1}, *ISOLATED)
+    assert "Fix: name a reservation" in kept
+
+
+@pytest.mark.parametrize(
+    ("pool", "edits"),
+    [
+        (G7, ()),
+        (G7, (*ISOLATED, NEWER)),
+        ({**G7, "capacity": "spot"}, ISOLATED),
+        ({**P5E, "max_nodes": 1, "capacity": "reservation", "reservation": ODCR}, ISOLATED),
+        (BOTH, ISOLATED),
+    ],
+    ids=["internet", "newer", "spot", "reservation", "one of two"],
+)
+def test_a_pool_that_gets_nodes_is_not(pool: dict[str, Any], edits: Sequence[Edit]) -> None:
+    assert _unpriced(pool, *edits) == []
+
+
+def test_a_type_of_several_that_has_no_price_is_a_warning() -> None:
+    wanted = environment(at("pools.new", BOTH), *ISOLATED)
+    said = [str(one) for one in isolation_warnings(wanted) if "pools.new" in one.path]
+    assert said == [
+        "environment.pools.new.instance_types: Karpenter 1.14.1 has no price of g7.48xlarge, and with internet: none"
+        " it learns none: it launches the other types only"
+    ]
 
 
 @pytest.mark.parametrize(

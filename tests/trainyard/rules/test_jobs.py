@@ -173,11 +173,35 @@ PROBES = {
     ),
     "LLaMA-Factory on several nodes": (
         "llamafactory-cli train /app/sft.yaml",
-        "say where the job's 2 nodes meet: llamafactory-cli starts torchrun for one node",
+        "say where the job's 2 nodes meet: llamafactory-cli starts one node",
     ),
     "LLaMA-Factory that lacks a rank": (
         "NNODES=2 MASTER_ADDR=$PET_MASTER_ADDR MASTER_PORT=29500 lmf train /app/sft.yaml",
-        "say where the job's 2 nodes meet: lmf starts torchrun for one node",
+        "say where the job's 2 nodes meet: lmf starts one node",
+    ),
+    "Composer on several nodes": (
+        "composer -n 8 train.py --save_folder a",
+        "say where the job's 2 nodes meet: composer starts one node",
+    ),
+    "Composer that lacks a rank": (
+        "composer --world_size 16 --master_addr $PET_MASTER_ADDR --master_port 29500 train.py",
+        "say where the job's 2 nodes meet: composer starts one node",
+    ),
+    "ms-swift without its processes": (
+        "swift sft --model a/b --deepspeed zero3",
+        "say where the job's 2 nodes meet: swift starts one node unless it is told NPROC_PER_NODE",
+    ),
+    "ColossalAI without hosts": (
+        "colossalai run --nproc_per_node 8 train.py",
+        "each of the 2 pods trains alone, since colossalai knows no other host",
+    ),
+    "Fabric whose nodes do not meet": (
+        "fabric run --num-nodes=2 --node-rank=$PET_NODE_RANK --devices=8 t.py",
+        "each of the 2 pods waits at its own address, since fabric knows no other host",
+    ),
+    "torchtitan's own script": (
+        "cd /opt/torchtitan && ./run_train.sh --checkpoint.enable",
+        "torchtitan's run_train.sh starts torchrun with --rdzv_endpoint=localhost:0",
     ),
     "Lightning without the other nodes": (
         "fabric run --devices 8 t.py",
@@ -306,7 +330,13 @@ def test_a_script_that_starts_ranks_or_may_do_so_is_not_called_alone(script: str
         "source /app/nodes.sh; llamafactory-cli train a.yaml",
         "llamafactory-cli export a.yaml; torchrun t.py",
         "NPROC_PER_NODE=8 swift sft --model a/b",
-        "lightning run model --num-nodes 2 --devices 8 --node-rank $PET_NODE_RANK t.py",
+        "swift sft /app/sft.yaml",
+        "export NNODES=$PET_NNODES\nswift rlhf --rlhf_type dpo",
+        "swift export --model a; torchrun t.py",
+        "WORLD_SIZE=16 composer --node_rank $R --master_addr a --master_port 1 t.py",
+        "export WORLD_SIZE=16 BASE_RANK=$R MASTER_ADDR=a MASTER_PORT=1; composer t.py",
+        "colossalai run --nproc_per_node 8 --hostfile /h t.py",
+        "lightning run model --num-nodes 2 --devices 8 --node-rank $PET_NODE_RANK --main-address a t.py",
         "pip install deepspeed && torchrun t.py --deepspeed ds.json",
     ],
 )
@@ -325,6 +355,9 @@ def test_a_launcher_of_one_pod_needs_no_other_host() -> None:
         "mpirun -np 8 python t.py",
         "tune run --nproc_per_node 8 a_distributed --config a",
         "llamafactory-cli train a.yaml",
+        "composer t.py",
+        "swift sft --model a",
+        "cd torchtitan; ./run_train.sh",
     ):
         said = [*of_entry(script, nodes=1), *of_file(script, nodes=1)]
         assert [
@@ -349,6 +382,29 @@ def test_what_torchtune_and_llama_factory_lack_is_written_for_a_shell_and_for_no
     assert found.startswith(f"put {variables}") and found.endswith(", and start both by bash -c")
     found = fix("bash", "-c", "llamafactory-cli train a.yaml")
     assert found.endswith("MASTER_PORT=$PET_MASTER_PORT before llamafactory-cli train")
+    found = fix("bash", "-c", "composer t.py")
+    assert found.startswith("put WORLD_SIZE=$((PET_NNODES * 8)) NODE_RANK=$PET_NODE_RANK MASTER_")
+    found = fix("bash", "-c", "swift sft --model a")
+    assert found == "put NPROC_PER_NODE=8 before swift sft"
+
+
+def test_what_fabric_lacks_is_added_to_its_options() -> None:
+    made = planned(at(SCRIPT, "fabric run --devices 8 t.py"), at(f"{JOB}.nodes", 2))
+    [found] = [error.fix for error in made.errors if "knows no other host" in error.must]
+    assert found == (
+        "add --num-nodes=${PET_NNODES} --node-rank=${PET_NODE_RANK} --main-address=${PET_MASTER_ADDR}"
+        " --main-port=${PET_MASTER_PORT} to its options"
+    )
+
+
+def test_a_script_named_like_that_of_torchtitan_is_none() -> None:
+    for script in (
+        "./run_train.sh",
+        "cd torchtitan; sed -i s/localhost:0/$PET_MASTER_ADDR:29500/ run_train.sh; ./run_train.sh",
+        "cd torchtitan; torchrun -m torchtitan.train",
+    ):
+        said = [*of_entry(script), *of_file(script)]
+        assert not [words for words in said if "torchtitan's run_train.sh" in words]
 
 
 def test_tune_run_that_the_trainer_completes_is_no_error() -> None:
@@ -563,3 +619,46 @@ def test_a_runtime_with_a_pool_that_is_not_there_blames_no_job() -> None:
     wrong = at("trainer.own_runtimes.torch-distributed-resilient.pool", "h101")
     [error] = planned(wrong).errors
     assert error.path == "environment.trainer.own_runtimes.torch-distributed-resilient.pool"
+
+
+MEMORY = {"name": "shm", "emptyDir": {"medium": "Memory"}}
+
+
+@pytest.mark.parametrize(
+    ("type_", "gpus", "pod", "mounts", "says"),
+    [
+        ("g6e.48xlarge", 8, {}, [], True),
+        ("g5.12xlarge", 4, {}, [], True),
+        ("g6e.48xlarge", 2, {}, [], False),
+        ("p5.48xlarge", 8, {}, [], False),
+        ("g6e.48xlarge", 8, {"hostIPC": True}, [], False),
+        ("g6e.48xlarge", 8, {"volumes": [MEMORY]}, ["/dev/shm"], False),
+        (
+            "g6e.48xlarge",
+            8,
+            {"volumes": [{"name": "shm", "hostPath": {"path": "/dev/shm"}}]},
+            ["/dev/shm/"],
+            False,
+        ),
+        ("g6e.48xlarge", 8, {"volumes": [MEMORY]}, ["/cache"], True),
+    ],
+    ids=str,
+)
+def test_a_file_without_shared_memory_is_a_warning_where_its_gpus_exchange_data_through_it(
+    type_: str, gpus: int, pod: dict[str, Any], mounts: list[str], says: bool
+) -> None:
+    container = {
+        "name": "pytorch",
+        "image": "a/b:1",
+        "command": ["torchrun", "t.py"],
+        "resources": {"limits": {"nvidia.com/gpu": gpus}},
+        "volumeMounts": [{"name": "shm", "mountPath": path} for path in mounts],
+    }
+    spec = {"nodeSelector": {"node.kubernetes.io/instance-type": type_}, "containers": [container]}
+    master = {"replicas": 1, "restartPolicy": "Never", "template": {"spec": spec | pod}}
+    kind = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "a"}}
+    job = {**kind, "spec": {"pytorchReplicaSpecs": {"Master": master}}}
+    workloads, _ = read_manifest(yaml.safe_dump(job), "job.yaml")
+    found = [str(each) for each in job_problems(contexts_of(workloads)[0].view)]
+    small = [each for each in found if "no volume is mounted at /dev/shm" in each]
+    assert len(small) == says and all(f"the GPUs of a {type_}" in each for each in small)

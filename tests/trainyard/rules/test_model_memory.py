@@ -192,6 +192,23 @@ def test_a_model_of_its_own_has_a_size_and_a_shape() -> None:
     assert whole.least.gradients == 0.1e9 * 2 / 16 and whole.likely and whole.likely.activations
 
 
+QLORA = {
+    "name": "meta-llama/Llama-3.3-70B-Instruct",
+    "trainable_billion": 0.2,
+    "precision": "bf16",
+    "sharding": "none",
+}
+
+
+def test_adapters_on_a_frozen_model_of_which_4_bits_fit_a_gpu_are_no_error() -> None:
+    """QLoRA of a model of 70 billion parameters runs on a GPU of 48 GB (arXiv:2305.14314)."""
+    assert fit_warnings(at(f"{JOB}.model", QLORA)) == []
+    [warning] = fit_warnings(at(f"{JOB}.model", QLORA | {"optimizer": "adamw"}))
+    assert "needs at least 36." in warning and "it may not fit" in warning
+    [error] = planned(at(f"{JOB}.model", QLORA | {"trainable_billion": 7})).errors
+    assert "must fit the" in str(error)
+
+
 def test_a_stack_without_a_model_says_nothing_of_it() -> None:
     assert environment_plan().fits == {} and team_plan().fits == {}
 

@@ -13,11 +13,19 @@ from tests.support.teams import both, by_name, checkout, listed, planned, with_q
 from trainyard.rules import queues
 
 JOB = "jobs.vit-base"
+ONE_NODE = {"instance_types": ["p5.48xlarge"], "max_nodes": 1}
 CPU_JOB = {"runtime": "torch-distributed", "nodes": 1, "pool": "g6e", "image": "registry/a:1"}
 
 
 def nothing(settings: dict[str, Any]) -> None:
     """No edit."""
+
+
+def legacy(settings: dict[str, Any]) -> None:
+    """The job as a PyTorchJob whose pods go on."""
+    job = settings["jobs"]["vit-base"]
+    del job["runtime"]
+    job["pytorch_job"] = {"clean_pods": "none"}
 
 
 ENVIRONMENTS: dict[str, tuple[Edit, str, str]] = {
@@ -150,6 +158,13 @@ STACKS: dict[str, tuple[Edit, Edit, str, str]] = {
         "must be at most the max_urgency in the environment's entry of the team; got high. Fix: write"
         " normal",
     ),
+    "pods that keep GPUs when their job has ended": (
+        both(with_queues, at("training_operator", {"version": "1.8.1"})),
+        both(by_name, legacy),
+        f"team.{JOB}.pytorch_job.clean_pods",
+        "must be running or all in a queue, which gives the GPUs of a job that has ended to others: pods that go on"
+        " keep them; got none. Fix: write running",
+    ),
     "a team past the queues": (
         both(with_queues, at("teams.vision.namespace", "vision")),
         nothing,
@@ -190,43 +205,40 @@ def test_sound_queues_are_not_refused(edit: Edit, tmp_path: Path) -> None:
     assert planned("team-vision", folder).errors == ()
 
 
-def without_checkpoints(settings: dict[str, Any]) -> None:
-    """The job saves nothing."""
-    del settings["jobs"]["vit-base"]["checkpoints"]
+def without_shares(settings: dict[str, Any]) -> None:
+    """Teams that are guaranteed nothing."""
+    for entry in settings["teams"].values():
+        entry.pop("guaranteed_nodes", None)
+        entry.pop("max_nodes", None)
 
 
-NLP_LENDS = both(with_queues, at("teams.nlp.guaranteed_nodes", {"g6e": 1}))
-BORROWS = NLP_LENDS, both(by_name, at(f"{JOB}.nodes", 3), without_checkpoints)
-
-
-def test_a_job_that_borrows_nodes_and_saves_no_checkpoint_is_warned(tmp_path: Path) -> None:
-    """vision is guaranteed 2 nodes of g6e."""
-    [warning] = borrowing(tmp_path, *BORROWS)
-    assert warning.startswith("team.jobs.vit-base [Pulumi.team-vision.yaml") and warning.partition(
-        "]: "
-    )[2] == (
-        "the team is guaranteed 2 nodes of pool g6e, so the job borrows nodes that it is stopped for when a"
-        " team wants those that it is guaranteed. The job has no checkpoints, so it begins at its first"
-        " step then. Set checkpoints, or let the environment raise the team's guaranteed_nodes of g6e"
-    )
+OWN_RECIPE = {
+    "image": "registry.example.com/train:1",
+    "kind": "torchtune",
+    "torchtune": {"model": "llama3.2-1b", "store": "scratch", "directory": "tune"},
+}
 
 
 @pytest.mark.parametrize(
-    ("environment", "team"),
+    ("edit", "warned"),
     [
-        (NLP_LENDS, both(by_name, at(f"{JOB}.nodes", 3))),
-        (NLP_LENDS, both(by_name, without_checkpoints)),
-        (with_queues, BORROWS[1]),
-        (both(NLP_LENDS, at("teams.nlp.lends_nodes", False)), BORROWS[1]),
-        (both(NLP_LENDS, at("queues.preemption", "never")), BORROWS[1]),
-        (listed, BORROWS[1]),
+        (with_queues, True),
+        (both(with_queues, at("trainer.runtimes", ["torch-distributed"])), False),
+        (both(with_queues, at("trainer.own_runtimes.recipe", OWN_RECIPE)), False),
+        (both(with_queues, at("pools", {"h100": ONE_NODE}), without_shares), False),
+        (listed, False),
     ],
-    ids=["checkpoints", "guaranteed", "nobody's nodes", "not lent", "never", "no queues"],
+    ids=["recipes", "no recipes", "an own recipe", "no gangs", "no queues"],
 )
-def test_a_job_that_is_not_stopped_for_a_guarantee_or_resumes_is_not_warned(
-    environment: Edit, team: Edit, tmp_path: Path
+def test_recipes_for_which_every_gang_holds_its_nodes_longer_are_a_warning(
+    edit: Edit, warned: bool, tmp_path: Path
 ) -> None:
-    assert borrowing(tmp_path, environment, team) == []
+    """The stack file of the repository installs three that no job names."""
+    found = planned("dev", checkout(tmp_path, edit, nothing))
+    said = [each.text for each in found.warnings if each.path == "environment.trainer.runtimes"]
+    assert found.errors == ()
+    assert len(said) == warned
+    assert all("for 78 minutes, and not for 18," in each for each in said)
 
 
 def test_gangs_in_queues_get_no_part_of_their_nodes(tmp_path: Path) -> None:
@@ -289,18 +301,12 @@ def test_a_job_on_a_part_of_a_node_takes_whole_nodes_from_others(
     assert all("4 of the 8 GPUs of a node" in each and "nodes of g6e." in each for each in said)
 
 
-def borrowing(tmp_path: Path, environment: Edit, team: Edit) -> list[str]:
-    found = planned("team-vision", checkout(tmp_path, environment, team)).warnings
-    return [str(each) for each in found if "borrows" in each.text]
-
-
 def test_every_line_of_the_rules_is_reached_by_a_case_above(tmp_path: Path) -> None:
     def run() -> None:
         for edit, _, _ in ENVIRONMENTS.values():
             planned("dev", checkout(tmp_path, edit, nothing))
         for environment, team, _, _ in STACKS.values():
             planned("team-vision", checkout(tmp_path, environment, team))
-        planned("team-vision", checkout(tmp_path, *BORROWS))
         planned("team-vision", checkout(tmp_path, with_queues, HALF))
 
     assert lines_not_reached((queues,), run) == []

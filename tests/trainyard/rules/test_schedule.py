@@ -13,6 +13,8 @@ from tests.support.sweep import lines_not_reached
 from tests.support.teams import both, by_name, checkout, listed
 from tests.support.teams import planned as planned_of
 from tests.trainyard.derive.test_schedule import NIGHTLY, nightly
+from trainyard.catalog.versions import TRAINERS
+from trainyard.objects.jobs.upstream_runtimes import upstream_runtimes
 from trainyard.problems import InputError
 from trainyard.rules import schedule
 
@@ -132,6 +134,65 @@ def test_a_listed_team_has_schedules_where_its_entry_says_so(tmp_path: Path) -> 
     assert planned_of("team-vision", folder).errors == ()
 
 
+def test_more_kept_runs_than_the_quota_of_the_team_has_room_for_are_warned_about(
+    tmp_path: Path,
+) -> None:
+    def few_jobs(settings: dict[str, Any]) -> None:
+        settings["teams"]["vision"]["max_jobs"] = 6
+
+    folder = checkout(
+        tmp_path, both(listed, both(with_schedules, few_jobs)), both(by_name, scheduled)
+    )
+    [text] = [
+        each.text for each in planned_of("team-vision", folder).warnings if "keep" in each.text
+    ]
+    assert "keep up to 7 runs" in text and "may have 6 jobs" in text
+    checkout(tmp_path, both(listed, with_schedules), both(by_name, scheduled))
+    assert not [each for each in planned_of("team-vision", folder).warnings if "keep" in each.text]
+
+
+def named(name: str, **more: Any) -> Edit:
+    """The nightly job under another name."""
+
+    def edit(settings: dict[str, Any]) -> None:
+        nightly(**more)(settings)
+        settings["jobs"][name] = settings["jobs"].pop("nightly")
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("runtime", "most"), [("torchtune-llama3.2-1b", 19), ("deepspeed-distributed", 30)]
+)
+def test_a_name_with_which_no_run_would_begin_is_refused(runtime: str, most: int) -> None:
+    """63 characters for <name>-20261130-0300-<role>-0-1-abcde."""
+
+    def said(name: str) -> list[str]:
+        found = map(str, problems(named(name, runtime=runtime)))
+        return [each for each in found if "in its name beside schedule" in each]
+
+    assert said("n" * most) == []
+    [error] = said("n" * (most + 1))
+    assert f"at most {most} characters" in error and error.endswith(f"rename it {'n' * most}")
+
+
+def test_the_longest_role_of_each_runtime_is_known() -> None:
+    """Upstream's: the runtimes of an environment have the roles of one of them."""
+    for version in TRAINERS:
+        for framework, spec in upstream_runtimes(version).values():
+            jobs = [each["name"] for each in spec["template"]["spec"]["replicatedJobs"]]
+            longest = max(jobs, key=len)
+            assert longest == schedule._LONGEST_ROLE.get(framework, "node"), framework
+
+
+def test_a_time_that_the_clocks_repeat_is_warned_about() -> None:
+    twice = {"cron": "30 1 * * *", "time_zone": "America/New_York"}
+    [text] = warned(nightly(schedule=twice))
+    assert "01:30 comes twice, and so does the run" in text
+    assert warned(nightly(schedule={**twice, "cron": "30 4 * * *"})) == []
+    assert warned(nightly(schedule={**twice, "cron": "30 */2 * * *"})) == []
+
+
 def warned(*edits: Edit) -> list[str]:
     return [
         f"{each.path}: {each.text}"
@@ -163,5 +224,6 @@ def test_each_error_of_the_module_has_a_case(tmp_path: Path) -> None:
             problems(*edits)
         test_what_comes_after_a_schedule_is_refused_at_its_own_place()
         test_a_listed_team_has_schedules_where_its_entry_says_so(tmp_path)
+        test_a_name_with_which_no_run_would_begin_is_refused("deepspeed-distributed", 30)
 
     assert lines_not_reached([schedule], run) == []

@@ -191,6 +191,7 @@ def test_every_line_of_the_rules_is_reached_by_a_case_above(tmp_path: Path) -> N
     def run() -> None:
         for edit, _, _ in ENTRIES.values():
             environment_planned(edit)
+        environment_planned(PULLS)
         for environment, team, _, _ in STACKS.values():
             planned("team-vision", checkout(tmp_path, environment, team))
 
@@ -206,5 +207,38 @@ def test_a_secret_of_kubernetes_is_named_with_the_command_that_makes_it() -> Non
         f"environment.{JOB}.secrets.HF_TOKEN.secret: Secret hf with key token must be in"
     )
     assert said.endswith(
-        "make it with kubectl -n <namespace> create secret generic hf --from-literal=token=…"
+        "make it with kubectl -n <namespace> create secret generic hf --from-literal=token=…; where its"
+        " namespace is not there yet, run `pulumi up` without the job first"
     )
+
+
+PULLS = both(
+    at(f"{JOB}.image", "registry.example.com:5000/team/train:1"), at(f"{JOB}.pull_secrets", ["reg"])
+)
+
+
+@pytest.mark.parametrize(
+    ("image", "server"),
+    [
+        ("registry.example.com:5000/team/train:1", "registry.example.com:5000"),
+        ("ghcr.io/team/train:1", "ghcr.io"),
+        ("team/train:1", "https://index.docker.io/v1/"),
+    ],
+)
+def test_a_secret_for_a_registry_is_named_with_the_command_that_makes_it(
+    image: str, server: str
+) -> None:
+    found = environment_planned(PULLS, at(f"{JOB}.image", image)).warnings
+    [said] = [str(each) for each in found if "Secret reg" in str(each)]
+    assert said.startswith(f"environment.{JOB}.pull_secrets.0: Secret reg must be in the job's")
+    assert (
+        "ImagePullBackOff on nodes that cost; make it with kubectl -n <namespace> create secret"
+        f" docker-registry reg --docker-server={server} --docker-username=… --docker-password=…;"
+    ) in said
+    assert said.endswith("run `pulumi up` without the job first")
+
+
+def test_nodes_pull_from_ecr_without_a_secret_so_a_missing_one_is_no_warning() -> None:
+    ecr = "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/train:1"
+    found = environment_planned(PULLS, at(f"{JOB}.image", ecr)).warnings
+    assert not [each for each in found if "Secret reg" in str(each)]

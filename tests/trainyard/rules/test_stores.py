@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.support.cases.environment import JOB
 from tests.support.stackfile import at, environment_plan, errors, lustre, planned
+from trainyard.catalog.versions import KUBERNETES
 from trainyard.plan import EnvironmentPlan
 
 LUSTRE = "storage.scratch.lustre"
@@ -25,16 +27,45 @@ def warnings(*edits) -> str:
         {"file_system_id": "fs-0123456789abcdef0"},
     ],
 )
-def test_lustre_on_a_kernel_that_nobody_mounted_it_on_is_a_warning(
-    file_system: dict[str, Any],
+def test_lustre_on_a_kernel_that_is_not_known_to_have_its_client_is_a_warning(
+    file_system: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its pods would stay in ContainerCreating while every GPU of the gang is paid for."""
-    said = "environment.storage.scratch.lustre: nodes of Kubernetes 1.36 have kernel 6.18,"
+    said = "environment.storage.scratch.lustre: nodes of Kubernetes 1.36 have kernel 7.0,"
     on_lustre = at(LUSTRE, file_system)
+    assert not any(
+        "have kernel" in warnings(on_lustre, at("cluster.version", v)) for v in KUBERNETES
+    )
+    monkeypatch.setitem(KUBERNETES, "1.36", replace(KUBERNETES["1.36"], kernel="7.0"))
     assert said in warnings(on_lustre, at("cluster.version", "1.36"))
     assert "have kernel" not in warnings(on_lustre, at("cluster.version", "1.35"))
     on_efs = at("storage.scratch", {"efs": {}})
     assert "have kernel" not in warnings(on_efs, at("cluster.version", "1.36"))
+
+
+def test_lustre_beyond_the_quota_of_a_new_account_is_a_warning_with_the_command_that_raises_it() -> (
+    None
+):
+    """FSx refuses the file system that exceeds it, after the cluster is there."""
+    half = {"capacity_gib": 60000, "throughput_mbps_per_tib": 125}
+    [said] = [
+        line
+        for line in warnings(
+            at("storage.scratch", {"lustre": half}), at("storage.other", {"lustre": half})
+        ).splitlines()
+        if "quota" in line
+    ]
+    assert said.startswith(
+        "environment.storage: scratch, other take 120000 GiB of PERSISTENT_2, and "
+    )
+    assert "--service-code fsx --quota-code L-8F1B9C74 --desired-value 120000 --region ap-" in said
+    temporary = {"capacity_gib": 60000, "deployment": "SCRATCH_2"}
+    apart = [at("storage.scratch", {"lustre": half}), at("storage.other", {"lustre": temporary})]
+    assert "quota" not in warnings(*apart)
+    largest = at("storage.scratch", {"lustre": temporary | {"capacity_gib": 103200}})
+    assert "quota L-AD2FC696 is 100800 GiB" in warnings(largest)
+    model = {"for_model": {"parameters_billion": 8000, "nodes": 16, "goodput_percent": 50}}
+    assert "quota L-8F1B9C74" in warnings(at(LUSTRE, model))
 
 
 def test_a_store_by_model_is_the_cheapest_that_keeps_its_goodput() -> None:

@@ -53,6 +53,21 @@ CASES: dict[str, tuple[list[Edit], str, str]] = {
         "sweep.over",
         "that no other job has; got tune-x",
     ),
+    "the names of the runs of another sweep, which begins with the same letters": (
+        [
+            tune({"lr": [1, 2]}),
+            lambda s: s["jobs"].update(
+                {
+                    f"finetune-llama-3-70b-instruct-{one}": s["jobs"]["tune"]
+                    | {"checkpoints": {"store": "scratch", "directory": f"{one}/{{lr}}"}}
+                    for one in "ab"
+                }
+            ),
+            lambda s: s["jobs"].pop("tune"),
+        ],
+        "sweep.over",
+        ", as finetune-llama-3-70b-instruct-a has. Fix: rename one of them",
+    ),
     "a name that stands in no text": (
         [
             LRS,
@@ -107,7 +122,8 @@ def test_a_sweep_that_cannot_be_is_refused_once_where_it_stands(case: str) -> No
     edits, path, says = CASES[case]
     said = _errors(*edits)
     assert len(said) == 1, said
-    assert said[0].startswith(f"environment.{TUNE}.{path}: must ") and says in said[0]
+    entry = "jobs.finetune-llama-3-70b-instruct-b" if "another sweep" in case else TUNE
+    assert said[0].startswith(f"environment.{entry}.{path}: must ") and says in said[0]
     assert without_a_verb(said) == []
 
 

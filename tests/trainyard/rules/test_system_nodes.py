@@ -9,6 +9,7 @@ import pytest
 from tests.support.existing_cluster import IN_CLUSTER
 from tests.support.stackfile import Edit, at, environment, planned
 from trainyard.catalog.aws.instances import GENERAL_SIZES
+from trainyard.derive.system_pods import system_pods
 from trainyard.rules.system_nodes import system_node_warnings
 
 LARGE = at("system_nodes.instance_type", "m7i.large")
@@ -42,6 +43,15 @@ def test_a_prometheus_of_a_vcpu_needs_a_node_without_karpenter_or_a_larger_one()
 
 def test_small_nodes_hold_an_environment_without_queues() -> None:
     assert refused(LARGE) == refused(LARGE, at("metrics", {"grafana": True, "alerts": {}})) == []
+
+
+@pytest.mark.parametrize("kind", ["p5.48xlarge", "m7g.xlarge", "trn1.32xlarge", "c7i"])
+def test_a_type_that_is_refused_is_not_doubted_too(kind: str) -> None:
+    """The first three are sold by EC2; the last one is no type, and the error says so."""
+    edit = at("system_nodes.instance_type", kind)
+    assert len(refused(edit)) == 1
+    said = [str(one) for one in planned(edit).warnings if one.path == PATH]
+    assert not any("not among the instance types" in one for one in said)
 
 
 FULL = [
@@ -78,8 +88,12 @@ def fixes(refusal: str) -> list[Edit]:
     return [on(found[1]), *more]
 
 
-def test_in_an_existing_cluster_other_nodes_may_take_the_controllers() -> None:
-    assert refused(*IN_CLUSTER, LARGE, QUEUES) == []
+def test_in_an_existing_cluster_only_coredns_may_be_on_other_nodes() -> None:
+    [refusal] = refused(*IN_CLUSTER, LARGE, QUEUES, TEAM)
+    assert "Kueue requests 0.5 vCPUs" in refusal
+    assert refused(*IN_CLUSTER, LARGE, QUEUES, TEAM, THREE) == []
+    names = [pod.name for pod in system_pods(environment(*IN_CLUSTER))]
+    assert names == ["JobSet"]
 
 
 def warned(region: str, *edits: Edit) -> list[str]:
@@ -97,6 +111,13 @@ def test_a_family_that_the_region_lacks_is_a_warning_with_one_that_it_has() -> N
     assert warned("ca-west-1", on("m8i.xlarge")) == []
     [none_known] = warned("me-south-1")
     assert ": take another type, or make sure that `aws ec2" in none_known
+
+
+@pytest.mark.parametrize("kind", ["p5.48xlarge", "m7g.xlarge", "trn2.48xlarge", "mac2.metal"])
+def test_a_type_that_ec2_has_and_that_is_refused_is_not_called_unknown_beside_it(kind: str) -> None:
+    assert len(refused(on(kind))) == 1 and warned("us-east-1", on(kind)) == []
+    [warning] = warned("us-east-1", on("m9z.xlarge"))
+    assert warning.startswith("m9z.xlarge is not among the instance types that EC2 had in")
 
 
 def test_families_of_which_nothing_is_known_are_not_judged_by_region() -> None:

@@ -332,8 +332,65 @@ def test_a_listed_team_cannot_bring_an_object_of_the_whole_cluster(tmp_path: Pat
     entry = environment.teams["vision"]
     share = teams.Share(namespace="n", max_gpus=None, limit="", entry=entry)
     job = dataclasses.replace(plan.jobs["vit-base"], objects=(yaml.safe_load(runtime),))
-    [error] = teams.listed_plan_errors(share, {"vit-base": job}, environment, tmp_path)
+    [error] = teams.listed_plan_errors(share, {"vit-base": job}, {}, environment, tmp_path)
     assert "must contain no ClusterTrainingRuntime" in str(error)
+
+
+HELD: dict[str, tuple[Any, str]] = {
+    # case: (fields of the pods, what is said)
+    "a grace period": (
+        {"terminationGracePeriodSeconds": 3600},
+        "end its pods within 600 seconds in a team",
+    ),
+    "a selector of namespaces": (
+        {
+            "affinity": {
+                "podAntiAffinity": {"terms": [{"topologyKey": "a", "namespaceSelector": {}}]}
+            }
+        },
+        "pods of its own namespace alone in a team: the cluster refuses it, and anti-affinity keeps the pods of"
+        " others off nodes; got namespaceSelector",
+    ),
+    "another namespace": (
+        {
+            "affinity": {
+                "podAffinity": {
+                    "terms": [{"topologyKey": "a", "namespaces": ["team-nlp", "team-vision"]}]
+                }
+            }
+        },
+        "got team-nlp. Fix: delete namespaces and namespaceSelector",
+    ),
+}
+NOT_HELD: tuple[Any, ...] = (
+    {"terminationGracePeriodSeconds": "long", "topologyKey": "a", "namespaces": "team-nlp"},
+    {"terminationGracePeriodSeconds": 600},
+    {"affinity": {"podAffinity": {"terms": [{"topologyKey": "a", "namespaces": ["team-vision"]}]}}},
+    {"affinity": {"podAntiAffinity": {"terms": [{"topologyKey": "a", "labelSelector": {}}]}}},
+)
+
+
+def held_by(folder: Path, pods: Any) -> list[str]:
+    """Errors of a job of a listed team, whose pods have these fields."""
+    plan = planned("team-vision", checkout(folder, listed, by_name)).accepted()
+    environment = _environment(folder)
+    share = teams.Share(namespace="n", max_gpus=None, limit="", entry=environment.teams["vision"])
+    job = plan.jobs["vit-base"]
+    made = dataclasses.replace(job, spec={**job.spec, "pods": pods})
+    return [
+        str(each)
+        for each in teams.listed_plan_errors(share, {"vit-base": made}, {}, environment, folder)
+    ]
+
+
+@pytest.mark.parametrize("case", HELD)
+def test_pods_that_hold_nodes_of_others_are_refused_before_the_cluster_does(
+    tmp_path: Path, case: str
+) -> None:
+    pods, says = HELD[case]
+    [error] = held_by(tmp_path, pods)
+    assert error.startswith("team.jobs.vit-base: must ") and says in error
+    assert not [each for sound in NOT_HELD for each in held_by(tmp_path, sound)]
 
 
 def _environment(folder: Path) -> EnvironmentConfig:
@@ -389,5 +446,7 @@ def test_every_line_of_the_rules_is_reached_by_a_case_above(tmp_path: Path) -> N
         (tmp_path / "Pulumi.team-two.yaml").unlink()
         test_a_listed_team_cannot_bring_an_object_of_the_whole_cluster(tmp_path)
         test_shares_that_the_pools_cannot_give_together_are_a_warning(tmp_path)
+        for pods, _ in HELD.values():
+            held_by(tmp_path, pods)
 
     assert lines_not_reached((teams,), run) == []

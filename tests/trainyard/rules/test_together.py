@@ -173,19 +173,66 @@ def test_the_image_that_waits_for_a_master_is_counted_too() -> None:
     assert hub_text_of(at(f"{JOB}.nodes", 102)) == []
 
 
-def test_pods_that_share_a_node_pull_their_image_once() -> None:
+def test_pods_with_a_part_of_the_gpus_and_all_efa_devices_pull_an_image_each() -> None:
     halves = at(f"{JOB}.gpus_per_node", 4), at(f"{JOB}.image", HUB)
     script = at(f"{JOB}.script", "accelerate launch t5.py")
-    assert hub_text_of(*halves, script, at(f"{JOB}.nodes", 200)) == []
-    [text] = hub_text_of(*halves, script, at(f"{JOB}.nodes", 202))
-    assert "101 new nodes" in text
+    assert hub_text_of(*halves, script, at(f"{JOB}.nodes", 100)) == []
+    [text] = hub_text_of(*halves, script, at(f"{JOB}.nodes", 102))
+    assert "102 new nodes" in text
+
+
+def test_gangs_on_parts_of_nodes_with_efa_take_a_node_a_pod() -> None:
+    """A pod of a gang has all EFA devices of its node."""
+    halves = {"gpus_per_node": 4, "script": "accelerate launch t5.py"}
+    assert text_of(second(nodes=2, **halves)) == []
+    [text] = text_of(second(nodes=4, **halves))
+    assert "need 6 nodes of pool g6e together (t5-large 2, other 4)" in text
+
+
+def on_cpus(name: str, nodes: int, **more: Any) -> Edit:
+    """A gang whose pods take 7 of a node's 16 vCPUs."""
+    job = {
+        "runtime": "torch-distributed",
+        "pool": "cpus",
+        "image": "a/b:1",
+        "script": "python t.py",
+    }
+    job |= {
+        "nodes": nodes,
+        "cpus_per_node": 7,
+        "processes_per_node": 1,
+        "allow_no_checkpoint": True,
+    }
+    return at(f"jobs.{name}", job | more)
+
+
+CPUS = at("pools.cpus", {"instance_types": ["m7i.4xlarge"], "max_nodes": 3})
 
 
 def test_gangs_that_share_nodes_are_counted_by_nodes() -> None:
-    halves = {"gpus_per_node": 4, "script": "accelerate launch t5.py"}
-    assert text_of(second(nodes=4, **halves)) == []
-    [text] = text_of(second(nodes=5, **halves))
-    assert "need 5 nodes of pool g6e together (t5-large 2, other 3)" in text
+    assert text_of(CPUS, on_cpus("a", 2), on_cpus("b", 4)) == []
+    [text] = text_of(CPUS, on_cpus("a", 2), on_cpus("b", 6))
+    assert "need 4 nodes of pool cpus together (a 1, b 3)" in text
+
+
+def test_gangs_of_which_one_comes_after_the_other_are_not_counted_together() -> None:
+    assert len(text_of(CPUS, on_cpus("a", 4), on_cpus("b", 6))) == 1
+    assert text_of(CPUS, on_cpus("a", 4), on_cpus("b", 6, after=["a"])) == []
+    between = on_cpus("c", 1, after=["a"])
+    assert text_of(CPUS, on_cpus("a", 4), between, on_cpus("b", 6, after=["c"])) == []
+    [text] = text_of(CPUS, on_cpus("a", 4), on_cpus("b", 6, after=["a"]), on_cpus("d", 2))
+    assert "need 4 nodes of pool cpus together (b 3, d 1)" in text
+    fits = on_cpus("b", 4, after=["a"]), on_cpus("d", 2)
+    assert text_of(CPUS, on_cpus("a", 4), *fits) == []
+
+
+def test_as_many_runs_of_a_sweep_are_counted_as_go_at_once() -> None:
+    runs, script = {"LR": ["1", "2", "3"]}, "python t.py --lr $LR"
+    all_of_them = on_cpus("a", 4, sweep={"over": runs}, script=script)
+    [text] = text_of(CPUS, all_of_them)
+    assert "need 6 nodes of pool cpus" in text
+    one_by_one = on_cpus("a", 4, sweep={"over": runs, "at_most": 1}, script=script)
+    assert text_of(CPUS, one_by_one) == []
 
 
 @pytest.fixture

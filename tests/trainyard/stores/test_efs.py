@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.stackfile import Edit, at, efs, environment_plan, values
 from trainyard.catalog.aws.prices import price
 from trainyard.catalog.aws.storage import Speed
@@ -42,6 +44,34 @@ def test_a_creation_token_fits_and_stays_what_it_was_where_it_did() -> None:
     assert token("dev", "home") == ME.name("home")
     long = [token("s" * 32, "h" * 31 + end) for end in "ab"]
     assert [len(one) for one in long] == [64, 64] and long[0] != long[1]
+
+
+@pytest.mark.parametrize(
+    ("region", "mibps", "warns"),
+    [
+        ("ap-northeast-2", 2000, True),
+        ("ap-northeast-2", 1024, False),
+        ("us-east-1", 3414, False),
+    ],
+)
+def test_more_than_a_region_provisions_by_default_is_a_warning_that_names_aws_support(
+    region: str, mibps: int, *, warns: bool
+) -> None:
+    """EFS refuses it unless the account asked for more, which only AWS knows."""
+    home = {"throughput": "provisioned", "throughput_mibps": mibps}
+    found = values(at("storage.home.efs", home), at("zone", f"{region}a"))
+    said = [
+        str(one)
+        for one in plan_stack(
+            read(found | {"aws:region": region}, stack="dev", project="trainyard")
+        ).warnings
+        if "throughput_mibps" in str(one)
+    ]
+    assert said == [
+        "environment.storage.home.efs.throughput_mibps: EFS refuses 2000 MiB/s in ap-northeast-2 to an account"
+        " that asked for no more than the default of 1024: open a case with AWS Support before `pulumi up`,"
+        " or write 1024"
+    ] * int(warns)
 
 
 def test_provisioned_throughput_is_paid_by_the_month_and_decides_how_long_a_save_takes() -> None:

@@ -55,6 +55,13 @@ class InstanceType:
     architecture: str = "amd64"
 
     @property
+    def profiles_itself(self) -> bool:
+        """DCGM reads the profiling fields of its GPUs from the driver. Of older ones it needs a library, which the
+        DCGM of EKS's node monitoring agent lacks (Ampere and Ada; docs.nvidia.com, DCGM, Profiling: GPM from Hopper
+        on; eks-node-monitoring-agent 1.7.0, Dockerfile, copies no libnvperf)."""
+        return self.gpu not in ("a10g", "a100", "l4", "l40s")
+
+    @property
     def family(self) -> str:
         """Text before the dot of an instance type, such as p5."""
         return self.name.partition(".")[0]
@@ -68,15 +75,19 @@ class InstanceType:
     def spot_quota(self) -> str | None:
         """The Service Quotas code for spot; None for p6, of which public text says two different
         ones."""
-        if self.quota != "P":
-            return SPOT_QUOTAS[self.quota]
-        return {"p4": SPOT_QUOTAS["P"], "p5": SPOT_QUOTAS["P5"]}.get(self.name[:2])
+        return quota_of(self.name, "spot")
 
     @property
     def max_pods(self) -> int:
         """Karpenter's figure on our nodes, where an efa-only interface takes one of card 0 (its
         ENILimitedPods)."""
-        return self._pods(self.interfaces - (1 if self.efa and self.efa == self.cards else 0))
+        return self._pods(self.pod_interfaces)
+
+    @property
+    def pod_interfaces(self) -> int:
+        """Interfaces of card 0 that can have addresses on our nodes, the node's own among them: an efa-only one
+        takes one of card 0, where that has EFA."""
+        return self.interfaces - (1 if self.efa and self.efa == self.cards else 0)
 
     @cached_property
     def allocatable_mib(self) -> int:
@@ -280,10 +291,22 @@ c4.8xlarge, with 36)."""
 
 def standard_vcpus(instance_type: str) -> int | None:
     """vCPUs of a type of STANDARD; None for another one."""
-    known = STANDARD.fullmatch(instance_type)
-    if known is None:
+    return _by_size(instance_type) if STANDARD.fullmatch(instance_type) else None
+
+
+def default_vcpus(instance_type: str) -> int:
+    """vCPUs of any type of EC2 without CPU options; 0 where its name does not tell."""
+    if kind := TYPES.get(instance_type):
+        return kind.vcpus
+    return _by_size(instance_type) or 0
+
+
+def _by_size(instance_type: str) -> int | None:
+    """vCPUs by the size in a type's name: 4 an xlarge, 2 a large; None for another size."""
+    sized = re.fullmatch(r"[^.]+\.(?:large|(\d*)xlarge)", instance_type)
+    if sized is None:
         return None
-    return 2 if known[1] is None else 4 * int(known[1] or 1)
+    return 2 if sized[1] is None else 4 * int(sized[1] or 1)
 
 
 REFUSED: dict[str, str] = {
@@ -321,6 +344,31 @@ SPOT_QUOTAS: dict[str, str] = {
 }
 """Family → code of "All … Spot Instance Requests": P is P4, P3 and P2 (listings of live accounts,
 2026-11-21)."""
+_QUOTA_FAMILIES = {
+    "p": "P",
+    **dict.fromkeys(("g", "gr", "vt"), "G"),
+    **dict.fromkeys(("a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"), "standard"),
+}
+"""Letters before the generation of a type → family of QUOTAS, by the names of the quotas (EC2 user guide,
+ec2-on-demand-instances and using-spot-limits). Others, such as inf, trn, dl, f, x, u, hpc and mac, have
+quotas of their own."""
+
+
+def quota_of(instance_type: str, lifecycle: str = "") -> str | None:
+    """The Service Quotas code that an instance counts against, any type of EC2; None for a Capacity Block, for a
+    type with a quota that no pool takes from, and where unknown. `lifecycle`: as EC2 describes the instance."""
+    named = re.match("[a-z]*", instance_type)
+    family = _QUOTA_FAMILIES.get(named[0] if named else "")
+    if family is None or lifecycle not in ("", "spot"):
+        return None
+    if not lifecycle:
+        return QUOTAS[family]
+    if family != "P":
+        return SPOT_QUOTAS[family]
+    spot = {"p2": "P", "p3": "P", "p4": "P", "p5": "P5"}.get(instance_type[:2])
+    return spot and SPOT_QUOTAS[spot]
+
+
 ADDRESS_QUOTA = "L-0263D0A3"
 """Service Quotas code of "EC2-VPC Elastic IPs" in a region (service code ec2; 5 in a new account)."""
 QUOTA_NAMES: dict[str, str] = {

@@ -32,6 +32,7 @@ sts:GetCallerIdentity, which everybody may."""
 
 CLUSTER_QUESTIONS = (
     "ec2:DescribeInstances",
+    "ec2:DescribeNetworkInterfaces",
     "eks:DescribeAccessEntry",
     "eks:DescribeAddon",
     "eks:DescribeCluster",

@@ -46,16 +46,19 @@ class Speed:
     read: float
 
 
-LUSTRE_KERNELS = ("6.1", "6.12")
-"""Kernels of AL2023 that have the Lustre client: 6.1 by a public transcript (2026-08), 6.12 by
-amazonlinux/linux, where drivers/staging/lustrefsx checks for interfaces that came after it. Of 6.18
-nothing was found (2026-11-27)."""
+LUSTRE_KERNELS = ("6.1", "6.12", "6.18")
+"""Kernels of AL2023 that have the Lustre client, in version 2.15 (FSx, lustre-client-matrix, read 2026-11)."""
 LUSTRE_TIERS = (125, 250, 500, 1000)
 """MB/s per TiB that FSx sells for PERSISTENT_2 (API PerUnitStorageThroughput)."""
 LUSTRE_SMALLEST_GIB, LUSTRE_STEP_GIB = 1200, 2400
 LUSTRE_SIZES = f"{LUSTRE_SMALLEST_GIB} or a multiple of {LUSTRE_STEP_GIB}"
 """SCRATCH_2 and PERSISTENT_2 on SSD: the smallest, or a multiple of the step (API StorageCapacity).
 As sold with EFA: LUSTRE_EFA_STEP_GIB."""
+LUSTRE_QUOTAS = {"PERSISTENT_2": "L-8F1B9C74", "SCRATCH_2": "L-AD2FC696"}
+"""Deployment → Service Quotas code of the GiB of all such file systems of an account in a region (service code
+fsx): "Lustre Persistent_2 storage capacity" and "Lustre Scratch storage capacity"."""
+LUSTRE_QUOTA_GIB = 100_800
+"""GiB of each of LUSTRE_QUOTAS by default (AWS General Reference, fsxn; listings of live accounts, 2025)."""
 LUSTRE_EFA_STEP_GIB: dict[int, int] = {125: 38400, 250: 19200, 500: 9600, 1000: 4800}
 """Tier → GiB that an EFA file system is a multiple of, set at creation together with the tier (FSX
 efa-file-systems, 2026-08-01).
@@ -128,34 +131,38 @@ EFS_READS_PER_WRITE = 3
 EFS_MIBPS_AT_MOST = 3414
 """MiB/s that can be provisioned for a file system (EFS API, ProvisionedThroughputInMibps; the
 console's range)."""
+EFS_MIBPS_REGIONS = frozenset({"us-east-1", "us-east-2", "us-west-2", "eu-west-1"})
+EFS_MIBPS_ELSEWHERE = 1024
+"""MiB/s that AWS provisions by default outside of EFS_MIBPS_REGIONS, where it is all that the API takes; AWS
+Support raises it (EFS user guide, limits, provisioned throughput per file system, read 2026-11)."""
 EFS_LARGE_REGIONS = frozenset(
     {
         "us-east-1",
         "us-east-2",
         "us-west-2",
         "ap-northeast-1",
+        "ap-northeast-2",
+        "ap-south-1",
         "ap-southeast-1",
+        "ap-southeast-2",
         "eu-central-1",
         "eu-west-1",
+        "eu-west-2",
     }
 )
-EFS_FAST_READ_REGIONS = frozenset({"ap-northeast-2", "ap-south-1", "ap-southeast-2", "eu-west-2"})
-"""They read as fast as the large ones since 2025-05-02 (EFS document history); nothing was said of
-writing."""
 EFS_LARGE, EFS_ELSEWHERE = Speed(write=5 * GIB, read=60 * GIB), Speed(write=1 * GIB, read=20 * GIB)
-"""Regional EFS with elastic throughput, all clients together (EFS limits and performance,
-2026-11)."""
+"""Regional EFS with elastic throughput, all clients together (EFS user guide, limits, elastic throughput per
+file system, read 2026-11)."""
 
 
 def efs_speed(region: str | None) -> Speed:
     """Speed of one EFS file system with elastic throughput. Region None has the lowest."""
-    if region in EFS_LARGE_REGIONS:
-        return EFS_LARGE
-    return (
-        Speed(write=EFS_ELSEWHERE.write, read=EFS_LARGE.read)
-        if region in EFS_FAST_READ_REGIONS
-        else EFS_ELSEWHERE
-    )
+    return EFS_LARGE if region in EFS_LARGE_REGIONS else EFS_ELSEWHERE
+
+
+def efs_mibps(region: str) -> int:
+    """MiB/s that AWS provisions for a file system by default."""
+    return EFS_MIBPS_AT_MOST if region in EFS_MIBPS_REGIONS else EFS_MIBPS_ELSEWHERE
 
 
 def lustre_near(gib: int) -> str:

@@ -44,6 +44,9 @@ ZONE_LETTERS: dict[str, str] = {
     "us-west-2": "abcd",
 }
 """region → the letters its zone names end with (one account's view; never fewer than two)."""
+_SOME_ACCOUNTS: dict[str, str] = {"ap-northeast-1": "b", "us-west-1": "c"}
+"""region → letters that other accounts have: each has two of a, b and c in us-west-1 (coreos/coreos-kubernetes#442,
+cloudfoundry/bosh-bootloader#162, openshift/installer#1209), and old ones have b in ap-northeast-1."""
 
 WITHOUT_EKS = ("use1-az3", "usw1-az2", "cac1-az3")
 """Zone ids in which EKS places no control plane: CreateCluster with a subnet in one of them fails
@@ -66,6 +69,12 @@ for _type, _region, _ids in _FILE["offers"]:
 def zone_names(region: str) -> tuple[str, ...]:
     """The zone names of a region, in order; empty for a region this table does not know."""
     return tuple(f"{region}{letter}" for letter in ZONE_LETTERS.get(region, ""))
+
+
+def every_zone_name(region: str) -> tuple[str, ...]:
+    """The zone names that some account has in a region, in order."""
+    letters = sorted(f"{ZONE_LETTERS.get(region, '')}{_SOME_ACCOUNTS.get(region, '')}")
+    return tuple(f"{region}{letter}" for letter in letters)
 
 
 def regions_with(instance_type: str) -> tuple[str, ...]:

@@ -107,7 +107,8 @@ NETWORK: dict[str, AwsType] = {
         cloudformation="AWS::EC2::SecurityGroup",
         when=When.ALWAYS,
         replaces=("description", "name", "vpcId"),
-        calls_beside={"delete": _INTERFACES},
+        # `trainyard repair` ends nodes that hold the group after their cluster.
+        calls_beside={"delete": f"{_INTERFACES} ec2:TerminateInstances"},
         finder=by_tags("describe_security_groups", "SecurityGroups", "{GroupId}"),
     ),
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": AwsType(

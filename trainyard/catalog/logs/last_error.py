@@ -104,8 +104,8 @@ NOISE = re.compile(
 """Lines that never say why."""
 EXCEPTION, ENDED, WATCHED, SAID, THREAD, CONSEQUENCE = range(6)
 """Grades of lines, those that say why best first."""
-MORE, SHOWN, WIDTH = 12, 20, 400
-"""Lines of one message, lines that are shown, and characters of a line."""
+MORE, SHOWN, WIDTH, LONGEST = 12, 20, 400, 4000
+"""Lines of one message, lines that are shown, and characters of a line: those shown, and those that expressions see."""
 
 
 class Failure(Protocol):
@@ -231,7 +231,7 @@ def _read(log: str) -> _Log:
         if match:
             rank = int(match["torch"] or match["mpi"] or match["ours"])
             line = line[match.end() :]
-        lines.append(GROUP.sub("", line))
+        lines.append(GROUP.sub("", line)[:LONGEST])
         ranks.append(rank)
     read = _Log(lines, ranks, end=len(lines))
     _blame(read)
@@ -245,7 +245,7 @@ def _blame(read: _Log) -> None:
     read.begin = max((at + 1 for at in starts if at < max(ends, default=0)), default=0)
     read.end = min((at for at in ends if at >= read.begin), default=len(read.lines))
     rest = "\n".join(read.lines[read.begin :])
-    root = ROOT.search(rest)
+    root = ROOT.match(rest, max(0, rest.find("Root Cause (first observed failure):")))
     if blamed := root or BLAMED.search(rest):
         read.code, read.rank = int(blamed["code"]), int(blamed["local"])
     killed = KILLED.search(f"{root['said']}{root['rest']}" if root else rest)

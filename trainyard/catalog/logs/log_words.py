@@ -79,6 +79,9 @@ def last_step(lines: Iterable[str]) -> str | None:
     return said[-1].rpartition("\r")[2].strip()[:LINE_CHARACTERS] if said else None
 
 
+LONGEST = 4000
+"""Characters of a line that expressions see, its last ones: a bar of progress is one line, however often it was drawn,
+and some expressions take minutes for one of 100,000 characters."""
 LINE_CHARACTERS = 120
 """Characters of the line of a step that are shown."""
 STEP_LINES = 5000
@@ -113,8 +116,9 @@ def as_text() -> dict[str, list[tuple[str, bool]]]:
 
 
 def _says_a_step(line: str) -> bool:
-    return any(word.search(line) for word in (*STEPS, LEARNED))
+    return any(word.search(line[-LONGEST:]) for word in (*STEPS, LEARNED))
 
 
 def _first(words: tuple[re.Pattern[str], ...], line: str) -> str | None:
-    return next((match[1] for word in words if (match := word.search(line))), None)
+    end = line[-LONGEST:]
+    return next((match[1] for word in words if (match := word.search(end))), None)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 CREATION = "kubectl -n {namespace} create secret generic {secret} {literals}"
+FIRST_DAY = "where its namespace is not there yet, run `pulumi up` without the job first"
+"""Advice about an object that somebody must make in a cluster that no update has made."""
 MISSING = r'(?i:secrets?) "(?P<secret>[^"]+)" not found'
 """The kubelet's message about a Secret that is not there (pkg/kubelet, 1.34)."""
 NO_KEY = r"couldn't find key (?P<key>\S+) in Secret (?:[^\s/]+/)?(?P<secret>[^\s/]+)"
@@ -16,6 +18,14 @@ NO_KEY = r"couldn't find key (?P<key>\S+) in Secret (?:[^\s/]+/)?(?P<secret>[^\s
 def creation(secret: str, keys: Iterable[str], namespace: str = "<namespace>") -> str:
     """The command with which a person makes a Secret with these keys."""
     return CREATION.format(namespace=namespace, secret=secret, literals=literals(keys))
+
+
+def pull_creation(secret: str, server: str, namespace: str = "<namespace>") -> str:
+    """The command with which a person makes a Secret for a registry."""
+    return (
+        f"kubectl -n {namespace} create secret docker-registry {secret} --docker-server={server}"
+        " --docker-username=… --docker-password=…"
+    )
 
 
 def literals(keys: Iterable[str]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from trainyard.catalog.logs.first_end import Object
-from trainyard.catalog.logs.symptoms import PENDING, STARTING, read
+from trainyard.catalog.logs.symptom import read
+from trainyard.catalog.logs.symptoms import PENDING, STARTING
 from trainyard.catalog.logs.waiting import (
     UNKNOWN,
     container_statuses,

@@ -3,31 +3,17 @@ command to type next.
 
 A new symptom is a new row. The first row whose pattern matches counts. The messages are those of
 Kubernetes 1.34 (pkg/scheduler, pkg/kubelet, pkg/volume), of Karpenter 1.14
-(pkg/controllers/provisioning/scheduling) and of the issues named beside a row.
+(pkg/controllers/provisioning/scheduling) and of the issues named beside a row. How a message is read: symptom.py.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 from trainyard.catalog.limits import NODES_SECONDS, TORCH_SECONDS
-from trainyard.catalog.logs.missing_secrets import CREATION, MISSING, NO_KEY, literals
+from trainyard.catalog.logs.missing_secrets import CREATION, MISSING, NO_KEY
+from trainyard.catalog.logs.symptom import Symptom
 
 GRACE_SECONDS = 20
 """Shorter delays are normal and are not reported."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Symptom:
-    """A message, its cause and the next command. In both texts {0} is what the pattern's group
-    matched, and a named group stands under its name. In `do`, {namespace} is the job's namespace, {job} the selector
-    of its pods and {literals} the values of a Secret."""
-
-    pattern: str
-    why: str
-    do: str
-
 
 PENDING = (
     Symptom(
@@ -316,17 +302,3 @@ RENDEZVOUS = (
 )
 """Causes why ranks cannot connect to each other, read in their logs. Of the endpoint:
 pytorch/pytorch#107021, #79388, gensyn-ai/rl-swarm#197."""
-
-
-def read(symptoms: tuple[Symptom, ...], text: str, otherwise: str, **names: str) -> tuple[str, str]:
-    """The cause with the line that shows it, and what to do. Where no symptom matches: the text
-    itself, and `otherwise`."""
-    for symptom in symptoms:
-        if match := re.search(symptom.pattern, text):
-            value = next(filter(None, match.groups()), "")
-            line = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
-            named = {"literals": literals(()), **names, **match.groupdict()}
-            return f"{symptom.why.format(value, **named)}\n    {line}", symptom.do.format(
-                value, **named
-            )
-    return text, otherwise

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Sequence
 from trainyard.catalog.job_kinds import POOL
 from trainyard.catalog.logs.first_end import Object
 from trainyard.catalog.logs.missing_secrets import keys_of, literals
-from trainyard.catalog.logs.symptoms import PENDING, STARTING, read
+from trainyard.catalog.logs.symptom import BEGINS, read
+from trainyard.catalog.logs.symptoms import PENDING, STARTING
 
-BEGINS = ("ContainerCreating", "PodInitializing")
-"""Reasons for which containers wait in a pod that starts as it should."""
 SAME = {"ErrImagePull": "ImagePullBackOff"}
 """Reasons that alternate with another while the same thing is wrong."""
 WAITING = "Waiting"

@@ -49,6 +49,8 @@ LOGIT_BYTES = 14
 of which not all are held at once (measured)."""
 CONTEXT_GB = 2.5
 """Memory that CUDA, its libraries and NCCL take beside the allocator of PyTorch (measured)."""
+QUANTIZED = 0.5
+"""Bytes of a frozen parameter at least: adapters are trained on weights of 4 bits, too (QLoRA, arXiv:2305.14314)."""
 FRAGMENTS = 1.08
 """Memory that the allocator reserves, by what it hands out."""
 
@@ -75,6 +77,11 @@ class Training:
     batch: int | None = None
     """Sequences of a GPU in one forward pass."""
     bucket: float = BUCKET
+
+    @property
+    def frozen(self) -> float:
+        """Parameters that get no gradients."""
+        return self.parameters - self.trainable
 
     @property
     def ranks(self) -> int:
@@ -130,9 +137,9 @@ class Memory:
 
 def least(training: Training) -> Memory:
     """Memory without which the training cannot run."""
-    weights, gradients, optimizer = _states(training, STATES[training.optimizer][0])
+    weights, gradients, optimizer = _states(training, STATES[training.optimizer][0], QUANTIZED)
     activations = _activations(training, most=False)
-    held = weights + _gathered(training) + optimizer
+    held = weights + _gathered(training, QUANTIZED) + optimizer
     return Memory(
         weights=weights,
         gradients=gradients,
@@ -145,9 +152,10 @@ def least(training: Training) -> Memory:
 
 def likely(training: Training) -> Memory:
     """Memory that the usual implementation reaches at most."""
-    weights, gradients, optimizer = _states(training, STATES[training.optimizer][1])
+    frozen = min(training.weight_bytes, training.compute_bytes)
+    weights, gradients, optimizer = _states(training, STATES[training.optimizer][1], frozen)
     activations = _activations(training, most=True)
-    buffers = _gathered(training) + _buffers(training)
+    buffers = _gathered(training, training.compute_bytes) + _buffers(training)
     held = (activations or 0) + buffers
     states = weights + gradients + optimizer
     return Memory(
@@ -160,11 +168,11 @@ def likely(training: Training) -> Memory:
     )
 
 
-def _states(training: Training, tensors: float) -> tuple[float, float, float]:
-    """Weights, gradients and optimizer of one GPU. `tensors`: that the optimizer keeps."""
+def _states(training: Training, tensors: float, frozen: float) -> tuple[float, float, float]:
+    """Weights, gradients and optimizer of one GPU. `tensors`: that the optimizer keeps; `frozen`: bytes of a
+    frozen parameter."""
     each, ranks = training.weight_bytes, training.ranks
-    frozen = training.parameters - training.trainable
-    weights = training.trainable * each + frozen * min(each, training.compute_bytes)
+    weights = training.trainable * each + training.frozen * frozen
     gradients = training.trainable * each
     optimizer = training.trainable * tensors * (4 if training.master else each)
     optimizer += training.trainable * 4 if training.master else 0
@@ -179,10 +187,11 @@ def _states(training: Training, tensors: float) -> tuple[float, float, float]:
     return weights, gradients, optimizer / ranks
 
 
-def _gathered(training: Training) -> float:
-    """Weights that are whole on each GPU while activations are held: with shard_grad_op all of them."""
+def _gathered(training: Training, frozen: float) -> float:
+    """Weights that are whole on each GPU while activations are held: with shard_grad_op all of them. `frozen`:
+    bytes of a frozen parameter."""
     if training.sharding == "shard_grad_op" and training.ranks > 1:
-        return training.parameters * training.compute_bytes
+        return training.trainable * training.compute_bytes + training.frozen * frozen
     return 0
 
 

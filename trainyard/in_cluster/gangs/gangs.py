@@ -10,13 +10,14 @@ trainyard/objects/programs/gangs.py.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from api_server import Api, ApiError, Object, say, serve
+from api_server import Api, ApiError, Object, apart, say, serve
 from watching import Watching
 
 PODS, WORKLOADS = "/api/v1/pods", "/apis/kueue.x-k8s.io/v1beta2/workloads"
@@ -72,7 +73,8 @@ class Gang:
             if each["name"] == NODES
         ]
         # The operator writes it behind what a container says itself.
-        self.fewest = int(said[-1]) if said and said[-1].isdigit() else self.fewest
+        if said and re.fullmatch("[0-9]{1,6}", said[-1]):
+            self.fewest = int(said[-1])
 
     def needs(self, workload: Object) -> int:
         """How many pods it must have."""
@@ -114,13 +116,11 @@ class Gangs:
             if job.get("kind") != JOB or _is(workload, "Finished"):
                 continue
             gang = gangs.get(job["uid"], Gang())
-            try:
+            with apart(_name(workload)):
                 if workload["spec"].get("active", True):
                     self._judge(workload, gang, before, now)
                 elif not gang.left:
                     self._try_again(workload)
-            except ApiError as error:  # the next look tries again; others need not wait for it
-                say(f"{_name(workload)}: {error}")
 
     def _try_again(self, workload: Object) -> None:
         """Where its time has come and its quota is free. One without a time was deactivated by somebody

@@ -4,6 +4,7 @@ set; what the lines mean: progress.py."""
 from __future__ import annotations
 
 import json
+import math
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
@@ -12,7 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from api_server import Api
+from api_server import Api, apart
+from listing import full_name
 from progress import Progress, Words
 from record import Object, Record, seconds, stamp
 
@@ -93,13 +95,15 @@ class Followed:
         for uid in self._due(records):
             run = self._runs[uid]
             self._tick()
-            self._hear(run, _rank_logs(pods.get(uid, []), self._settings.pool_label))
-            run.final = bool(records[uid].ended)
-            self._keep(uid, records[uid], run, now)
+            with apart(full_name(records[uid].job)):
+                self._hear(run, _rank_logs(pods.get(uid, []), self._settings.pool_label))
+                run.final = bool(records[uid].ended)
+                self._keep(uid, records[uid], run, now)
         for uid, record in records.items():
             run = self._runs[uid]
-            for kind, value in self._values(record, run, now):
-                lines[kind].append(f"{name(kind)}{{{_labels(record)}}} {round(value, 6)}")
+            with apart(full_name(record.job)):
+                for kind, value in self._values(record, run, now):
+                    lines[kind].append(f"{name(kind)}{{{_labels(record)}}} {round(value, 6)}")
         self._runs = {uid: run for uid, run in self._runs.items() if uid in records}
         self._written = {uid: at for uid, at in self._written.items() if uid in records}
         self._read = {uid: look for uid, look in self._read.items() if uid in records}
@@ -187,12 +191,21 @@ class Followed:
             "step": run.step,
             "step_seconds": run.step_seconds,
             "unsaved_since_seconds": run.saves and run.unsaved_since or None,
-            "checkpoint_interval_seconds": notes.get(self._settings.interval_note),
+            "checkpoint_interval_seconds": _number(notes.get(self._settings.interval_note)),
             "goodput": self._goodput(record, run, now),
-            "goodput_planned": notes.get(self._settings.goodput_note),
+            "goodput_planned": _number(notes.get(self._settings.goodput_note)),
             "restarts": record.restarts,
         }
         yield from ((kind, float(value)) for kind, value in found.items() if value is not None)
+
+
+def _number(note: str | None) -> float | None:
+    """The number of an annotation; None of what is none: a person may have written it."""
+    try:
+        number = float(note or "nan")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def name(kind: str) -> str:

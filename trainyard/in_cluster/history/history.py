@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Container, Iterator
 from pathlib import Path
 
-from api_server import NOT_FOUND, ApiError, say, serve
+from api_server import NOT_FOUND, ApiError, apart, say, serve
 from follow import Followed, Settings
 from listing import full_name, gone_pods, kept_runs, listed, own_pods
 from record import Object, Record, look, of_gang, stamp
@@ -56,34 +57,33 @@ class History:
 
     def step(self, now: float) -> None:
         """One look at all jobs."""
-        if self._records is None:
-            self._recall()
-        assert self._records is not None
         seen = listed(self._api, self._settings.nodes_label, self._settings.more_kinds)
         jobs, pods = seen.jobs, own_pods(seen.jobs, seen.pods)
+        there = {job["metadata"]["uid"] for job in jobs}
+        if self._records is None:
+            self._records = self._recalled(there)
         gone = gone_pods(self._api)
         look(self._records, jobs, pods, seen.nodes, seen.restarts, self._settings, now, gone)
-        there = {job["metadata"]["uid"] for job in jobs}
         if self._followed:
             own = {job["metadata"]["uid"]: pods.get(of_gang(job), []) for job in jobs}
             self._followed.look(self._records, own, now)
         for uid, record in [*self._records.items()]:
-            try:
+            with apart(full_name(record.job)):
                 self._write(record)
-            except ApiError as error:  # the next look tries again; others need not wait for it
-                say(f"{full_name(record.job)}: {error}")
-                continue
-            if uid not in there:
-                del self._records[uid], self._written[uid]
+                if uid not in there:
+                    del self._records[uid], self._written[uid]
         if now - self._pruned > PRUNE_SECONDS:
             self._prune(now)
             self._pruned = now
 
-    def _recall(self) -> None:
-        """What earlier pods of this program wrote. It was not looking in between, so nothing that
-        goes on is complete."""
+    def _recalled(self, there: Container[str]) -> dict[str, Record]:
+        """What earlier pods of this program wrote, without runs that have ended and whose job is gone: thousands have
+        no room. It was not looking in between, so nothing that goes on is complete. `there`: uids of
+        the jobs."""
         records: dict[str, Record] = {}
         for kept in self._list():
+            if kept["data"]["ended"] and kept["metadata"]["name"].removeprefix("run-") not in there:
+                continue
             try:
                 record = Record.unpacked(kept["binaryData"]["record"])
             except (KeyError, OSError, TypeError, ValueError) as error:
@@ -92,7 +92,7 @@ class History:
             self._written[record.uid] = kept["binaryData"]["record"]
             record.complete = record.complete and bool(record.ended)
             records[record.uid] = record
-        self._records = records
+        return records
 
     def _write(self, record: Record) -> None:
         text = record.packed()
@@ -116,17 +116,18 @@ class History:
     def _prune(self, now: float) -> None:
         """Forget runs that ended too long ago, and the oldest where there are too many."""
         oldest_first = sorted(
-            (each for each in self._list() if each["data"]["ended"]),
-            key=lambda e: e["data"]["ended"],
+            (each["data"]["ended"], each["metadata"]["name"], each["data"]["job"])
+            for each in self._list()
+            if each["data"]["ended"]
         )
         before = stamp(now - self._settings.days * DAY)
         too_many = len(oldest_first) - self._settings.most_runs
-        for number, kept in enumerate(oldest_first):
-            if kept["data"]["ended"] < before or number < too_many:
-                self._api.ask("DELETE", f"{self._place}/{kept['metadata']['name']}")
-                say(f"forgets {kept['data']['job']}, which ended {kept['data']['ended']}")
+        for number, (ended, name, job) in enumerate(oldest_first):
+            if ended < before or number < too_many:
+                self._api.ask("DELETE", f"{self._place}/{name}")
+                say(f"forgets {job}, which ended {ended}")
 
-    def _list(self) -> list[Object]:
+    def _list(self) -> Iterator[Object]:
         return kept_runs(self._api, self._place, self._settings.record)
 
 

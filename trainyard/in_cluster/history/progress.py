@@ -11,6 +11,8 @@ from typing import Any
 
 KEPT_SAMPLES = 31
 """Of a step's seconds; their median is that of a step."""
+LONGEST = 4000
+"""Characters of a line that expressions see, its last ones, as in trainyard/catalog/logs/log_words.py."""
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
 STEP_OF_NAME = re.compile(r"(?:step|checkpoint|iter)\D{0,3}(\d+)|^(\d+)$", re.I)
 """In the name of a checkpoint."""
@@ -78,7 +80,7 @@ class Progress:
 
     def hear(self, at: float, line: str, words: Words, pod: str = "") -> None:
         """A line of the log of a pod, by its uid."""
-        line = COLOURS.sub("", line)
+        line = COLOURS.sub("", line)[-LONGEST:]
         if said := _first(words.resumed, line):
             self.resumed, self.newest = said, {}
         elif said := _first(words.saved, line):

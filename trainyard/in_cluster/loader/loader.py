@@ -16,6 +16,7 @@ import shutil
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -41,7 +42,7 @@ def say(text: str) -> None:
 def load(source: Source, place: Place, check: Mapping[str, Any], pause: float = 2.0) -> Whole:
     """The directory, whole. Raises Refused or Broken where it is not. `pause`: seconds before another try of
     a file."""
-    with place.alone():
+    with place.alone(say):
         before = place.whole()
         if before and place.still_there(before):
             checked(before, check)
@@ -54,14 +55,8 @@ def load(source: Source, place: Place, check: Mapping[str, Any], pause: float = 
         missing = [file for file in files if not _there(place, file)]
         _leave_room(place, missing)
         say(f"{place.source} {word}: {len(files) - len(missing)} of {len(files)} files are there")
-        with _progress(place, len(files), all_of_it), ThreadPoolExecutor(AT_ONCE) as pool:
-            tries = [pool.submit(_fetch, source, place, file, pause) for file in missing]
-            try:
-                for each in tries:
-                    each.result()
-            finally:
-                for each in tries:
-                    each.cancel()
+        with _progress(place, len(files), all_of_it):
+            _fetch_all(source, place, missing, pause)
         whole = place.end()
         checked(whole, check)
         place.close(whole)
@@ -83,11 +78,19 @@ def checked(whole: Whole, check: Mapping[str, Any]) -> None:
 
 def _there(place: Place, file: File) -> bool:
     have = place.have.get(file.path)
-    return bool(have and have.bytes == file.bytes and have.sha256 == (file.sha256 or have.sha256))
+    return bool(
+        have
+        and have.bytes == file.bytes
+        and have.sha256 == (file.sha256 or have.sha256)
+        and have.etag in ("", file.etag)
+    )
 
 
 def _leave_room(place: Place, missing: list[File]) -> None:
-    needed, free = sum(file.bytes for file in missing), shutil.disk_usage(place.folder).free
+    """Raises Refused where the store has no room for what is missing, beside what of it is there in parts."""
+    parts = place.keep_parts((file.path, file.etag) for file in missing)
+    needed = sum(max(0, file.bytes - parts.get(file.path, 0)) for file in missing)
+    free = shutil.disk_usage(place.folder).free
     if needed > free:
         raise Refused(
             f"the store has {free / 1e9:,.1f} GB free, and {needed / 1e9:,.1f} GB are missing. Fix: make"
@@ -95,12 +98,29 @@ def _leave_room(place: Place, missing: list[File]) -> None:
         )
 
 
+def _fetch_all(source: Source, place: Place, files: list[File], pause: float) -> None:
+    """Load files, AT_ONCE at a time. Each thread takes the next file when it is free: a task for each of a
+    million files would take gigabytes."""
+    left = iter(files)  # of a list, so that threads can share it
+
+    def work() -> None:
+        try:
+            for file in left:
+                _fetch(source, place, file, pause)
+        finally:
+            deque(left, maxlen=0)  # after an error the other threads take no more
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for each in [pool.submit(work) for _ in range(AT_ONCE)]:
+            each.result()
+
+
 def _fetch(source: Source, place: Place, file: File, pause: float) -> None:
     """Load one file, and go on where an earlier try ended."""
-    part = place.part(file.path)
+    part = place.part(file.path, file.etag)
     for left in reversed(range(TRIES)):
         try:
-            place.add(file.path, part, _read(source, file, part))
+            place.add(file.path, part, _read(source, file, part), file.etag)
             return
         except (Broken, OSError, http.client.HTTPException) as error:
             if not left:

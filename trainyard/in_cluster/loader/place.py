@@ -13,8 +13,9 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,14 @@ class Refused(Exception):
     """No further try can load it; the message says why, and what to do."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Have:
     """A file that is in the directory."""
 
     bytes: int
     sha256: str
+    etag: str = ""
+    """Its version in S3; empty where the source has none, or an earlier release loaded it."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +59,17 @@ class Place:
     """Path of each file that is there → what is known of it."""
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """The directory, made where it is missing, with no other loader in it. Waits for another one, if the
-        file system knows locks."""
+    def alone(self, say: Callable[[str], object]) -> Iterator[None]:
+        """The directory, made where it is missing, with no other loader in it. Waits for another one, and says
+        so, if the file system knows locks."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / LOCK).open("w") as lock:
             with contextlib.suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    say(f"waits for the end of another load into {self.folder}")
+                    fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def whole(self) -> Whole | None:
@@ -82,9 +89,10 @@ class Place:
         """Go on with what an earlier load left, or begin afresh; returns a word about it. Raises Refused where
         the directory has files that no load wrote."""
         (self.folder / WHOLE).unlink(missing_ok=True)
-        path = self.folder / LOADING
-        first, *lines = path.read_text(errors="replace").splitlines() if path.exists() else [""]
-        before = (_json(first) or {}).get("source")
+        lines = self._lines()
+        before = (_json(next(lines, "")) or {}).get("source")
+        self.have = dict(self._there(lines)) if before == self.source else {}
+        lines.close()
         if before is None and (strange := self._strange()):
             raise Refused(
                 f"the directory has {strange}, which no load wrote. Fix: write a `directory` that is"
@@ -94,13 +102,20 @@ class Place:
             for each in self.folder.iterdir():
                 if each.name != LOCK:
                     shutil.rmtree(each) if each.is_dir() else each.unlink()
-        self.have = dict(self._there(lines)) if before == self.source else {}
-        known = [json.dumps({"path": name, **asdict(each)}) for name, each in self.have.items()]
-        self._write(LOADING, [json.dumps({"source": self.source}), *known])
+        known = (json.dumps({"path": name, **asdict(each)}) for name, each in self.have.items())
+        self._write(LOADING, chain([json.dumps({"source": self.source})], known))
         (self.folder / PARTS).mkdir(exist_ok=True)
         return (
             "goes on" if before == self.source else "begins" if before is None else "begins afresh"
         )
+
+    def _lines(self) -> Generator[str, None, None]:
+        """Lines of LOADING, one after the other: a million files have 200 MB of them."""
+        with (
+            contextlib.suppress(FileNotFoundError),
+            (self.folder / LOADING).open(errors="replace") as file,
+        ):
+            yield from file
 
     def _strange(self) -> str | None:
         others = (each.name for each in self.folder.iterdir() if not each.name.startswith(OWN))
@@ -111,23 +126,33 @@ class Place:
         for said in filter(None, map(_json, lines)):
             path = self.folder / said["path"]
             if path.is_file() and path.stat().st_size == said["bytes"]:
-                yield said["path"], Have(said["bytes"], said["sha256"])
+                yield said["path"], Have(said["bytes"], said["sha256"], said.get("etag", ""))
 
-    def part(self, name: str) -> Path:
-        """Where a file is while it is loaded."""
-        return self.folder / PARTS / hashlib.sha256(name.encode()).hexdigest()[:32]
+    def part(self, name: str, etag: str = "") -> Path:
+        """Where a file is while it is loaded. Another version of it is another part."""
+        return self.folder / PARTS / hashlib.sha256(f"{name}{etag}".encode()).hexdigest()[:32]
 
     def parts(self) -> list[Path]:
         """Files that are being loaded."""
         return list((self.folder / PARTS).iterdir())
 
-    def add(self, name: str, part: Path, sha256: str) -> None:
+    def keep_parts(self, files: Iterable[tuple[str, str]]) -> dict[str, int]:
+        """Delete the parts of all other files; path of a file → bytes of its part. `files`: path and version."""
+        there, found = {part.name: part for part in self.parts()}, dict[str, int]()
+        for name, etag in files if there else ():
+            if part := there.pop(self.part(name, etag).name, None):
+                found[name] = part.stat().st_size
+        for part in there.values():
+            part.unlink()
+        return found
+
+    def add(self, name: str, part: Path, sha256: str, etag: str) -> None:
         """Put a loaded file in its place, and write that it is there."""
         path, size = self.folder / name, part.stat().st_size
         path.parent.mkdir(parents=True, exist_ok=True)
         part.replace(path)
-        self.have[name] = Have(size, sha256)
-        line = json.dumps({"path": name, "bytes": size, "sha256": sha256})
+        self.have[name] = Have(size, sha256, etag)
+        line = json.dumps({"path": name, **asdict(self.have[name])})
         with (self.folder / LOADING).open("a") as file:
             file.write(f"{line}\n")
             file.flush()
@@ -150,9 +175,7 @@ class Place:
 
     def still_there(self, whole: Whole) -> bool:
         """True where every file of an earlier load has its size."""
-        path = self.folder / LOADING
-        lines = path.read_text(errors="replace").splitlines()[1:] if path.exists() else []
-        self.have = dict(self._there(lines))
+        self.have = dict(self._there(islice(self._lines(), 1, None)))
         return self.end() == whole
 
     def close(self, whole: Whole) -> None:
@@ -173,8 +196,10 @@ class Place:
 def checksum(files: Mapping[str, str]) -> str:
     """SHA-256 of a directory: of the lines that `sha256sum` prints of its files, sorted by their path.
     `files`: path → SHA-256."""
-    lines = [f"{files[name]}  {name}\n" for name in sorted(files, key=str.encode)]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    whole = hashlib.sha256()
+    for name in sorted(files, key=str.encode):
+        whole.update(f"{files[name]}  {name}\n".encode())
+    return whole.hexdigest()
 
 
 def _json(line: str) -> dict[str, Any] | None:

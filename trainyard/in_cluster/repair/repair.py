@@ -20,7 +20,7 @@ from pathlib import Path
 from api_server import NOT_FOUND, Api, ApiError, say, serve
 from hangs import HUNG, Hangs, words
 from instances import Instances, question
-from pods import Object, labels, training, trains
+from pods import Object, labels, trains, unfinished
 from sickness import Settings, Sick, most, siblings, sickness
 from silence import Sight, Silence, silence
 from watching import Watching
@@ -46,7 +46,7 @@ class Repair:
         """`instances`: EC2, which knows them."""
         self._api, self._settings, self._instances = api, settings, instances
         self._sight = Sight(settings.blind_seconds, settings.silence.together)
-        self._hangs = Hangs(api, settings)
+        self._hangs = Hangs(api, settings, unfinished)
         self._memory = f"/api/v1/namespaces/{settings.namespace}/configmaps"
         self._history: list[Object] = []
         self._recalled = False
@@ -81,7 +81,7 @@ class Repair:
 
     def step(self) -> None:
         """One look at all nodes."""
-        nodes = self._api.items("/api/v1/nodes", labelSelector=self._settings.nodes_label)
+        nodes = self._nodes()
         leases = self._api.items("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")
         claims = {
             claim.get("status", {}).get("nodeName"): claim for claim in self._api.items(CLAIMS)
@@ -143,9 +143,14 @@ class Repair:
 
     def start_anew(self) -> None:
         """End the pods of runs that stand still: their controllers start them again, which go on from
-        their checkpoints."""
+        their checkpoints. Runs on nodes of others are left: in an existing cluster its owner has some."""
         minutes = self._settings.hung_minutes or 0
-        for (namespace, run), pods in self._hangs.hung(time.monotonic()).items():
+        hung = self._hangs.hung(time.monotonic())
+        own = self._nodes() if hung else ()
+        names = {node["metadata"]["name"] for node in own}
+        for (namespace, run), pods in hung.items():
+            if not any(pod["spec"].get("nodeName") in names for pod in pods):
+                continue
             said = words(run, pods, minutes)
             say(f"{namespace}/{said}")
             # One event for the run, at its first pod.
@@ -184,7 +189,7 @@ class Repair:
             return "draining"
         self._note(node, f"{sick.reason}: {sick.message}; replaced", "Replaced")
         if not leaving:
-            self._end(siblings(training(self._api), name), self._settings.grace_seconds)
+            self._end(siblings(unfinished(self._api), name), self._settings.grace_seconds)
             self._terminate(claim)
         # By force where nobody is there to end them: Karpenter waits for its pods before it terminates
         # an instance, and until then ranks of a dead kubelet may compute.
@@ -197,7 +202,7 @@ class Repair:
         name = node["metadata"]["name"]
         pods = [pod for pod in self._pods(name) if trains(pod)]
         if self._note(node, f"{sick.reason}: {sick.message}; replaced", "Leaves"):
-            pods += siblings(training(self._api), name)
+            pods += siblings(unfinished(self._api), name)
         self._end(pods, None)
         return "replacing"
 
@@ -256,8 +261,11 @@ class Repair:
         path = f"/api/v1/nodes/{node['metadata']['name']}"
         self._api.ask("PATCH", path, change, "merge-patch+json")
 
+    def _nodes(self) -> list[Object]:
+        return self._api.items("/api/v1/nodes", labelSelector=self._settings.nodes_label)
+
     def _pods(self, node: str) -> list[Object]:
-        return [pod for pod in training(self._api) if pod["spec"].get("nodeName") == node]
+        return [pod for pod in unfinished(self._api) if pod["spec"].get("nodeName") == node]
 
     def _end(self, pods: list[Object], grace: int | None) -> None:
         """Pods that end already are not told again, unless by force. `grace`: seconds; None: the

@@ -120,19 +120,36 @@ def most(nodes: int, settings: Settings) -> int:
 
 def siblings(pods: Iterable[Object], node: str) -> list[Object]:
     """Pods of PyTorchJobs with a pod on a node, or one that has failed there. The operator recreates
-    that one pod only, while the others wait for the lost rank. JobSet ends the rest of its gang
-    itself."""
+    that one pod only, while the others wait for the lost rank, but in an elastic job. JobSet ends the rest
+    of its gang itself."""
     of_operator = [pod for pod in pods if PYTORCH_JOB in labels(pod)]
     gangs = {
         _gang(pod)
         for pod in of_operator
-        if pod["spec"].get("nodeName") == node and pod["status"].get("phase") != "Succeeded"
+        if pod["spec"].get("nodeName") == node
+        and pod["status"].get("phase") != "Succeeded"
+        and not _others_go_on(pod)
     }
     return [
         pod
         for pod in of_operator
         if pod["spec"].get("nodeName") != node and _gang(pod) in gangs and trains(pod)
     ]
+
+
+def _others_go_on(pod: Object) -> bool:
+    """Whether the other pods of its job train without it: the job is elastic, so that its number of nodes is a range,
+    and its ranks meet elsewhere (training-operator v1.8.1, pkg/controller.v1/pytorch/elastic.go)."""
+    containers = pod["spec"].get("containers") or []
+    variables = {
+        each["name"]: each.get("value") or ""
+        for container in containers
+        for each in container.get("env") or []
+    }
+    fewest, _, most_nodes = variables.get("PET_NNODES", "").partition(":")
+    host = variables.get("PET_RDZV_ENDPOINT", "").replace(".", ":").partition(":")[0]
+    meets_elsewhere = host != pod["metadata"]["name"] or "rdzv_backend=etcd" in str(containers)
+    return fewest != (most_nodes or fewest) and meets_elsewhere
 
 
 def _gang(pod: Object) -> tuple[str, str | None]:

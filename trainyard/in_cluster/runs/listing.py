@@ -4,13 +4,13 @@ this one."""
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from api_server import NOT_FOUND, Api, ApiError
 from pods import training
 from record import JOB_LABELS, TRAIN_JOB, Gangs, Object, gangs, of_gang
-from watching import Watching
+from watching import PAGE, Watching
 
 KINDS = (TRAIN_JOB, "PyTorchJob")
 """Kinds that each environment has or can have."""
@@ -76,11 +76,16 @@ def own_pods(jobs: Iterable[Object], pods: Gangs) -> Gangs:
     }
 
 
-def kept_runs(api: Api, place: str, record: str) -> list[Object]:
-    """The ConfigMaps with runs, as they are now: they are read seldom, so nothing watches them. `place`:
-    path of the ConfigMaps of the program. `record`: their label."""
-    wanted = urllib.parse.urlencode({"labelSelector": f"{record}=run"})
-    return api.ask("GET", f"{place}?{wanted}")["items"]
+def kept_runs(api: Api, place: str, record: str) -> Iterator[Object]:
+    """The ConfigMaps with runs, as they are now: they are read seldom, so nothing watches them. They come page by page:
+    thousands at once have no room. `place`: path of the ConfigMaps of the program. `record`: their label."""
+    wanted: dict[str, str | int] = {"labelSelector": f"{record}=run", "limit": PAGE}
+    while True:
+        page = api.ask("GET", f"{place}?{urllib.parse.urlencode(wanted)}")
+        yield from page["items"]
+        if not (more := (page.get("metadata") or {}).get("continue")):
+            return
+        wanted["continue"] = more
 
 
 def full_name(obj: Object) -> str:

@@ -19,13 +19,19 @@ class Lists(Protocol):
     def items(self, path: str, **query: str) -> list[Object]: ...
 
 
-def training(api: Lists) -> list[Object]:
+def training(api: Lists, **only: str) -> list[Object]:
     """The pods of all runs, as far as they are there. Raises ApiError."""
     return [
         pod
         for label in (JOBSET, PYTORCH_JOB)
-        for pod in api.items("/api/v1/pods", labelSelector=label)
+        for pod in api.items("/api/v1/pods", labelSelector=label, **only)
     ]
+
+
+def unfinished(api: Lists) -> list[Object]:
+    """The pods of all runs but those that have succeeded, which stay for long where nobody deletes a run. Raises
+    ApiError."""
+    return training(api, fieldSelector="status.phase!=Succeeded")
 
 
 def labels(obj: Object) -> Mapping[str, str]:

@@ -19,7 +19,12 @@ PAGE = 100
 WATCH_SECONDS = 600
 """After so long the API server ends a watch, and the next one goes on from there."""
 SILENT_SECONDS = 90
-"""The API server says something on each watch once a minute (BOOKMARK). Silent for longer it is gone."""
+"""The API server says something once a minute on each watch but that of events (BOOKMARK). Silent for longer it is
+gone."""
+EVENTS, EVENTS_SECONDS = "/events", 80
+"""End of the path of events, and how long they are watched. It has no cache of them and so says nothing while there
+is none (Kubernetes 1.34, pkg/kubeapiserver/default_storage_factory_builder.go, DefaultWatchCacheSizes). With no
+bookmark the version gets old as well: their list is read again after each watch."""
 RETRY_SECONDS = (1.0, 30.0)
 """After an error: the first wait and the longest one. Each is twice the one before."""
 
@@ -91,14 +96,17 @@ class _Watched:
                 while True:
                     self._watch()
                     time.sleep(first)
+                    if self._path.endswith(EVENTS):
+                        self._list()
             except Exception as error:
                 self._fail(error if isinstance(error, ApiError) else ApiError(0, repr(error)))
             time.sleep(wait)
             wait = min(wait * 2, longest)
 
     def _fail(self, error: ApiError) -> None:
+        """Forget the list: nobody gets it before it is read anew, and both have no room beside each other."""
         with self._lock:
-            self._error = error
+            self._error, self._items = error, {}
         self._answered.set()
 
     def _list(self) -> None:
@@ -127,7 +135,7 @@ class _Watched:
             watch="1",
             resourceVersion=self._version,
             allowWatchBookmarks="true",
-            timeoutSeconds=WATCH_SECONDS,
+            timeoutSeconds=EVENTS_SECONDS if self._path.endswith(EVENTS) else WATCH_SECONDS,
         )
         for line in self._api.lines(asked, SILENT_SECONDS):
             event = json.loads(line)
@@ -150,17 +158,55 @@ class _Watched:
 UNREAD: tuple[tuple[str, ...], ...] = (
     ("metadata", "managedFields"),
     ("spec", "volumes"),
+    ("spec", "tolerations"),
+    ("spec", "affinity"),
     ("spec", "replicatedJobs"),
     ("status", "images"),
     ("status", "volumesInUse"),
 )
 """Large parts of pods, JobSets and nodes that no program reads."""
+OF_CONTAINERS = ("name", "image", "resources")
+"""Fields that stay of a container of a pod, with the variables that somebody reads."""
+OF_OPERATOR = "PET_"
+"""Beginning of the variables by which the training-operator tells torchrun how many pods there are (gangs.py,
+sickness.py). A variable from a Secret stays as well: it has no value here."""
+ETCD = "rdzv_backend=etcd"
+"""Stays of a container that says so anywhere (sickness.py)."""
 
 
 def slimmed(obj: Object) -> Object:
     """The object, without what no program reads."""
     for outer, inner in UNREAD:
         obj.get(outer, {}).pop(inner, None)
-    for pods in obj.get("spec", {}).get("podSets", ()):
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    for pods in spec.get("podSets", ()):
         pods.pop("template", None)
+    for kind in ("containers", "initContainers"):
+        if kind in spec:
+            spec[kind] = [_container(each) for each in spec[kind]]
+        for each in status.get(f"{kind[:-1]}Statuses") or ():
+            _slim_status(each)
     return obj
+
+
+def _container(container: Object) -> Object:
+    """A container of a pod, without what no program reads: variables and scripts are most of a pod."""
+    kept = {key: container[key] for key in OF_CONTAINERS if key in container}
+    if ETCD in str(container):
+        kept["args"] = [ETCD]
+    if env := [each for each in container.get("env") or () if _is_read(each)]:
+        kept["env"] = env
+    return kept
+
+
+def _is_read(variable: Object) -> bool:
+    of_secret = "secretKeyRef" in (variable.get("valueFrom") or {})
+    return of_secret or variable["name"].startswith(OF_OPERATOR)
+
+
+def _slim_status(status: Object) -> None:
+    """Take away from the status of a container: ids, and the end of its log, which it has where it failed."""
+    for part in ("imageID", "containerID"):
+        status.pop(part, None)
+    for state in ("state", "lastState"):
+        ((status.get(state) or {}).get("terminated") or {}).pop("message", None)

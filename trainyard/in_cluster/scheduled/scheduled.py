@@ -22,7 +22,15 @@ from api_server import NOT_FOUND, Api, ApiError, Object, say
 
 SECONDS = 5.0
 """Between two looks."""
-THERE, TOO_MANY, ERRORS = 409, 429, 500
+THERE = "AlreadyExists"
+"""Reason of a refusal. Kubernetes answers 409 as well where two requests use up a quota at once (k8s.io/apiserver
+v0.35.8, pkg/admission/plugin/resourcequota/controller.go, checkQuotas)."""
+UNKNOWN, FORBIDDEN, CONFLICT, TOO_MANY, ERRORS = 401, 403, 409, 429, 500
+"""An API server that has just started can answer 401 and 403 to whom it does not know yet."""
+OF_QUOTAS = ("exceeded quota", "status unknown for quota")
+"""Parts of refusals that may pass: a job of the team can end (the same file)."""
+NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+"""Selects pods: those of all kept runs, more than 1,000, have no room in 64 MiB."""
 SUCCESS = ("Complete", "Succeeded")
 REFUSED = 3
 """Exit code where no further try can help, or where the run has failed."""
@@ -48,6 +56,8 @@ class Settings:
     """Path of the jobs of the run's kind."""
     objects: list[dict[str, Any]]
     """Path and object of everything that a run is; the job is the last one."""
+    deadline_minutes: int
+    """Minutes after its time in which a run can still be made."""
 
     @staticmethod
     def read(path: Path) -> Settings:
@@ -55,13 +65,19 @@ class Settings:
         return Settings(**json.loads(path.read_text()))
 
 
-def time_of(job: str, schedule: str) -> str:
-    """Time of a run in UTC, from the name of its Job, which a CronJob calls after the minute; of a Job that
-    somebody else has made, its name."""
+def seconds_of(job: str, schedule: str) -> float | None:
+    """Time of a run, from the name of its Job, which a CronJob calls after the minute; None of a Job that somebody
+    else has made."""
     minutes = re.fullmatch(rf"{re.escape(schedule)}-(\d+)", job)
-    if not minutes:
+    return int(minutes[1]) * 60.0 if minutes else None
+
+
+def time_of(job: str, schedule: str) -> str:
+    """Time of a run in UTC, as its name has it; of a Job that somebody else has made, its name."""
+    seconds = seconds_of(job, schedule)
+    if seconds is None:
         return job.removeprefix(f"{schedule}-")
-    return time.strftime("%Y%m%d-%H%M", time.gmtime(int(minutes[1]) * 60))
+    return time.strftime("%Y%m%d-%H%M", time.gmtime(seconds))
 
 
 def filled(settings: Settings, job: str, uid: str) -> list[dict[str, Any]]:
@@ -94,28 +110,48 @@ def outcome(job: Object) -> str:
 
 
 def others(api: Api, settings: Settings, name: str) -> list[str]:
-    """Runs of the schedule that go on, and pods of runs that are not gone. Raises ApiError."""
-    query = urllib.parse.urlencode({"labelSelector": f"{settings.label}={settings.schedule}"})
-    jobs = api.ask("GET", f"{settings.jobs}?{query}")["items"]
+    """Runs of the schedule that go on; without one, pods of runs that are not gone. Raises ApiError."""
+    of_schedule = {"labelSelector": f"{settings.label}={settings.schedule}"}
+    jobs = api.ask("GET", f"{settings.jobs}?{urllib.parse.urlencode(of_schedule)}")["items"]
     names = {each["metadata"]["name"] for each in jobs}
     going = [each["metadata"]["name"] for each in jobs if not outcome(each)]
+    if any(each != name for each in going):
+        return [each for each in going if each != name]
+    query = urllib.parse.urlencode(of_schedule | {"fieldSelector": NOT_ENDED})
     pods = api.ask("GET", f"{settings.pods}?{query}")["items"]
     left = [
         each["metadata"]["name"]
         for each in pods
-        if (each.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
-        and not any(each["metadata"]["name"].startswith(f"{run}-") for run in names)
+        if not any(each["metadata"]["name"].startswith(f"{run}-") for run in names)
     ]
-    return [each for each in (*going, *left) if each != name]
+    return [each for each in left if each != name]
 
 
-def tried(what: str, ask: Callable[[], Any], pause: Callable[[float], object] = time.sleep) -> Any:
-    """The answer of the API server, however long it takes. Raises Refused where it refuses."""
+def _may_pass(error: ApiError) -> bool:
+    """True where another try can help."""
+    if error.code == FORBIDDEN:
+        return any(words in str(error) for words in OF_QUOTAS)
+    return not 0 < error.code < ERRORS or error.code in (UNKNOWN, CONFLICT, TOO_MANY)
+
+
+def _always(_: ApiError) -> bool:
+    """Of a run that is made: where its Job ended as failed, the CronJob would delete the run later, which trains."""
+    return True
+
+
+def tried(
+    what: str,
+    ask: Callable[[], Any],
+    pause: Callable[[float], object] = time.sleep,
+    may_pass: Callable[[ApiError], bool] = _may_pass,
+) -> Any:
+    """The answer of the API server, however long it takes. Raises Refused where it refuses. `may_pass`: which errors
+    another try can help."""
     while True:
         try:
             return ask()
         except ApiError as error:
-            if 0 < error.code < ERRORS and error.code != TOO_MANY:
+            if not may_pass(error):
                 raise Refused(f"{what}: {error}") from None
             say(f"{what}: {error}; tries again")
             pause(SECONDS)
@@ -127,30 +163,52 @@ def make(api: Api, one: dict[str, Any], uid: str) -> Object:
     try:
         return api.ask("POST", one["path"], one["object"])
     except ApiError as error:
-        if error.code != THERE:
+        if error.reason != THERE:
             raise
     if one["object"]["kind"] == "ConfigMap":
         return one["object"]  # it may be made and not read
-    there = api.ask("GET", named)
+    return _own(api.ask("GET", named), named, uid)
+
+
+def _own(there: Object, path: str, uid: str) -> Object:
+    """A run of this Job. Raises Refused for another one."""
     if uid not in [each["uid"] for each in there["metadata"].get("ownerReferences") or []]:
-        raise Refused(f"{named} is there, and no run of this Job")
+        raise Refused(f"{path} is there, and no run of this Job")
     return there
 
 
 def run(
-    api: Api, settings: Settings, job: str, uid: str, pause: Callable[[float], object] = time.sleep
+    api: Api,
+    settings: Settings,
+    job: str,
+    uid: str,
+    pause: Callable[[float], object] = time.sleep,
+    now: Callable[[], float] = time.time,
 ) -> str:
-    """Make the run of a Job, and return how it ended. Raises Refused."""
+    """Make the run of a Job, and return how it ended. Raises Refused, also where it cannot be made in time."""
     objects = filled(settings, job, uid)
     name = objects[-1]["object"]["metadata"]["name"]
-    while going := tried("runs", lambda: others(api, settings, name), pause):
-        say(f"{name} begins when {', '.join(going)} has ended")
-        pause(SECONDS)
-    for one in objects:
-        tried(f"{one['object']['kind']} {name}", lambda one=one: make(api, one, uid), pause)
-    say(f"{name} is made")
+    at = f"{settings.jobs}/{name}"
+    began = seconds_of(job, settings.schedule)
+    last = (now() if began is None else began) + settings.deadline_minutes * 60
+
+    def in_time(seconds: float) -> None:
+        if now() > last:
+            minutes = settings.deadline_minutes
+            raise Refused(f"{name} could not begin in {minutes} minutes: it is left out")
+        pause(seconds)
+
+    if there := tried(name, lambda: _seen(api, at), pause):
+        _own(there, at, uid)  # made by a pod that was lost
+    else:
+        while going := tried("runs", lambda: others(api, settings, name), in_time):
+            say(f"{name} begins when {', '.join(going)} has ended")
+            in_time(SECONDS)
+        for one in objects:
+            tried(f"{one['object']['kind']} {name}", lambda one=one: make(api, one, uid), in_time)
+        say(f"{name} is made")
     while True:
-        found = tried(name, lambda: _seen(api, f"{settings.jobs}/{name}"), pause)
+        found = tried(name, lambda: _seen(api, at), pause, _always)
         if found is None:
             return "Deleted"
         if end := outcome(found):

@@ -16,13 +16,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 Object = dict[str, Any]
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 REQUEST_SECONDS = 10
 NOT_FOUND = 404
+LONGEST, PART = 1 << 20, 1 << 16
+"""Bytes that are kept of a log, and that are read at once."""
 KEPT_ALIVE = {
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE): 1,
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE): 10,
@@ -35,9 +37,10 @@ KEPT_ALIVE = {
 class ApiError(Exception):
     """The API server refused, or did not answer."""
 
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str, reason: str = "") -> None:
+        """`reason`: of its Status, such as AlreadyExists."""
         super().__init__(f"{code}: {message}")
-        self.code = code
+        self.code, self.reason = code, reason
 
 
 class Api:
@@ -45,15 +48,19 @@ class Api:
 
     def __init__(self) -> None:
         self._trust = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
+        # EKS clusters that began with Kubernetes 1.16 or earlier have an authority without key identifiers, which
+        # Python refuses since 3.13 (kubernetes-client/python#2394). Chain, name and date are still verified.
+        self._trust.verify_flags &= ~ssl.VERIFY_X509_STRICT
 
     def ask(self, method: str, path: str, body: Object | None = None, kind: str = "json") -> Object:
         """Its answer; ApiError for a refusal and for none. `kind`: of a patch."""
         return json.loads(self._send(method, path, body, kind))
 
     def text(self, path: str, otherwise: str) -> str:
-        """What is no JSON, such as a log; `otherwise` where it cannot be had."""
+        """The last LONGEST bytes of what is no JSON, such as a log; `otherwise` where it cannot be had."""
         try:
-            return self._send("GET", path).decode(errors="replace")
+            with self._answer("GET", path, None, "json", REQUEST_SECONDS) as answer:
+                return _end(answer).decode(errors="replace")
         except ApiError:
             return otherwise
 
@@ -91,7 +98,8 @@ class Api:
             link.request(method, path, json.dumps(body) if body is not None else None, headers)
             answer = link.getresponse()
             if answer.status >= 300:
-                raise ApiError(answer.status, answer.read().decode(errors="replace")[:300])
+                text = answer.read().decode(errors="replace")
+                raise ApiError(answer.status, text[:300], _reason(text))
             yield answer
         except (OSError, http.client.HTTPException) as error:
             raise ApiError(0, str(error)) from None
@@ -99,8 +107,35 @@ class Api:
             link.close()
 
 
+def _end(answer: BinaryIO | http.client.HTTPResponse) -> bytes:
+    """The end of an answer that may have no room as a whole: 5,000 lines of bars of progress are 10 MiB and more."""
+    kept = b""
+    while part := answer.read(PART):
+        kept = (kept + part)[-LONGEST:]
+    return kept
+
+
+def _reason(text: str) -> str:
+    """Reason of a Status; empty of an answer that is none."""
+    try:
+        return str(json.loads(text)["reason"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
 def say(line: str) -> None:
     print(time.strftime("%H:%M:%S"), line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def apart(name: str) -> Iterator[None]:
+    """Say an error about one job, and go on with the others: nothing that a team can write stops a program that
+    serves all teams. The next look tries again."""
+    try:
+        yield
+    except Exception as error:
+        kind = "" if isinstance(error, ApiError) else f"{type(error).__name__}: "
+        say(f"{name}: {kind}{error}")
 
 
 def serve(port: int, alive: Callable[[], bool], metrics: Callable[[], str] = str) -> None:

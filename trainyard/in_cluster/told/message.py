@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from first_end import End
 from known_failures import KNOWN
 from last_error import COLOURS, reason_of, sentence
+from not_started import Wait
 from record import Object, Record, seconds
 
 COMPLETE, FAILED, DELETED, STILL = "Complete", "Failed", "Deleted", "StandsStill"
+WAITS = "DoesNotStart"
 """What becomes of a run."""
 VERBS = {
     COMPLETE: "is complete",
     FAILED: "failed",
     DELETED: "was deleted before it ended",
     STILL: "stands still",
+    WAITS: "does not start",
 }
+OF_BARS = "A bar of progress is no line before it has drawn 16 KiB, about 250 steps."
+"""Why a healthy run may be silent: containerd writes what has no newline in parts of that size."""
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 LINES, WIDTH, READ = 20, 400, 1 << 17
 """Lines of the last words, characters of a line, and characters of the log in which they are."""
@@ -53,6 +58,8 @@ class Settings:
     prices: Mapping[str, Mapping[str, tuple[str, int]]]
     as_of: str
     secrets: Mapping[str, str]
+    symptoms: Sequence[Mapping[str, str]] = ()
+    """Rows of trainyard/catalog/logs/symptoms.py about pods that do not start."""
     more_kinds: tuple[str, ...] = ()
     """Kinds of jobs beside TrainJobs and PyTorchJobs."""
 
@@ -202,6 +209,8 @@ class Story:
     """Why it had nothing to do; empty for a run that had."""
     again: bool
     """A program ended while it published this, so that nobody knows whether it did."""
+    wait: Wait | None = None
+    """Of a run that does not start."""
 
 
 def subject(story: Story, settings: Settings) -> str:
@@ -252,7 +261,22 @@ def _about(story: Story, settings: Settings) -> Iterator[str]:
         anew = "; repair.hung_minutes starts the gang anew" if settings.starts_anew else ""
         yield (
             f"All its pods run, and none has logged a line for {settings.hung_minutes} minutes{anew}."
+            f" {OF_BARS}"
         )
+    if story.wait:
+        yield from _waiting(story.wait, settings.secrets)
+
+
+def _waiting(wait: Wait, secrets: Mapping[str, str]) -> Iterator[str]:
+    """What keeps pods from their start."""
+    yield (
+        f"{wait.pods} of its {wait.every} pods have had a node for {wait.minutes} minutes and have not"
+        f" started; the first is {wait.pod}."
+    )
+    cause, *shown = hidden(wait.why, secrets).splitlines() or [""]
+    yield f"Why: {cause[:WIDTH]}"
+    yield from (line[:WIDTH] for line in shown)
+    yield f"Fix: {hidden(wait.do, secrets)}"
 
 
 def _reason(record: Record) -> str:
@@ -273,8 +297,9 @@ def _taken(story: Story, settings: Settings, now: float) -> Iterator[str]:
     until = seconds(record.ended) if record.ended else now
     nodes = sorted({pod["spec"]["nodeName"] for pod in record.pods.values()})
     more = f" and {len(nodes) - NODES} more" if len(nodes) > NODES else ""
+    held = "has waited" if story.wait else "ran"
     yield (
-        f"It ran for {_duration(until - record.began)} on {', '.join(nodes[:NODES])}{more}, with"
+        f"It {held} for {_duration(until - record.began)} on {', '.join(nodes[:NODES])}{more}, with"
         f" {record.restarts} restarts of the gang."
     )
     took = cost(record, settings, now)
@@ -309,6 +334,10 @@ def _next(story: Story, settings: Settings) -> Iterator[str]:
     meta = story.record.job["metadata"]
     name, stack = f"{meta['namespace']}/{meta['name']}", f"--stack {settings.stack}"
     one = f" --rank {story.words.rank}" if story.words else ""
+    if story.what == WAITS:
+        yield f"To see why each pod waits: trainyard status {stack}"
+        yield f"To end it, so that its nodes go: trainyard stop {name} {stack}"
+        return
     if story.what == STILL:
         yield f"To see what it waits for: trainyard logs {name}{one} {stack}"
         yield f"To end it: trainyard stop {name} {stack}"

@@ -1,5 +1,5 @@
-"""Tells people what becomes of runs: one message when a run is complete, has failed, was deleted or stands
-still.
+"""Tells people what becomes of runs: one message when a run is complete, has failed, was deleted, stands
+still or does not start on its nodes.
 
 It runs as one pod, with nothing but Python. Every few seconds it lists jobs, pods and nodes, and keeps a
 ConfigMap for each run. What is said: message.py. How it is said once: messages.py. What that promises, and
@@ -13,12 +13,12 @@ import signal
 import sys
 import time
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 import query
-from api_server import NOT_FOUND, Api, ApiError, say, serve
+from api_server import NOT_FOUND, Api, ApiError, apart, say, serve
 from first_end import TAIL, end_of, first_to_fail, newer, ranks
 from hangs import Hangs
 from listing import Listed, full_name, kept_runs, listed, own_pods, path_of
@@ -29,6 +29,7 @@ from message import (
     FAILED,
     LINES,
     STILL,
+    WAITS,
     Settings,
     Story,
     Words,
@@ -38,7 +39,9 @@ from message import (
     subject,
 )
 from messages import Key, Messages, Publish, place, serial
+from not_started import Wait, not_started, wait_of
 from record import JOB_LABELS, Gangs, Object, Record, look, of_gang, seconds, stamp
+from symptom import Symptom
 from watching import Watching
 
 PRUNE_SECONDS, KEPT_SECONDS = 3600.0, 86400.0
@@ -56,12 +59,15 @@ class Told:
         self._api, self._settings = api, settings
         self.messages = Messages(api, settings.namespace, publish)
         self._hangs = Hangs(api, settings)
+        self._symptoms = [Symptom(**row) for row in settings.symptoms]
         self._began: float | None = None
         """None before the ConfigMaps were read."""
         self._runs: dict[str, Record] = {}
         """Those whose end is not told, by uid."""
         self._words: dict[str, Words] = {}
         """Uid → the last words of the rank that failed."""
+        self._idle: dict[str, str] = {}
+        """Uid of a complete run → why it had nothing to do. Its log is read once, however often SNS refuses."""
         self._teams: dict[str, str] = {}
         """Namespace → its team."""
         self._written: dict[str, str] = {}
@@ -102,10 +108,8 @@ class Told:
             if uid not in known and self._is_old(run):
                 self._forget(uid)
                 continue
-            try:
+            with apart(full_name(run.job)):
                 self._follow(uid, run, pods, now, clock)
-            except ApiError as error:  # the next look tries again; others need not wait for it
-                say(f"{full_name(run.job)}: {error}")
         self._tell_hangs(now, clock)
         if clock - self._pruned > PRUNE_SECONDS or not self._pruned:
             self._prune({job["metadata"]["uid"] for job in seen.jobs}, now)
@@ -177,7 +181,7 @@ class Told:
 
     def _forget(self, uid: str) -> None:
         self._done.add(uid)
-        for table in (self._runs, self._words, self._written):
+        for table in (self._runs, self._words, self._idle, self._written):
             table.pop(uid, None)
 
     def _follow(self, uid: str, run: Record, pods: Gangs, now: float, clock: float) -> None:
@@ -188,9 +192,12 @@ class Told:
         self._write(uid, run)
         what = _outcome(run)
         words = None if what == COMPLETE else _of_last_attempt(self._words.get(uid), run)
-        idle = self._nothing_done(pods.get(of_gang(run.job), [])) if what == COMPLETE else ""
-        if what and self._tell((uid, what), what, words, now, clock, idle):
+        if what == COMPLETE and uid not in self._idle:
+            self._idle[uid] = self._nothing_done(pods.get(of_gang(run.job), []))
+        if what and self._tell((uid, what), what, words, now, clock, self._idle.get(uid, "")):
             self._forget(uid)
+        if not what:
+            self._tell_wait(uid, run, pods.get(of_gang(run.job), []), now, clock)
 
     def _hear(self, uid: str, pods: list[Object]) -> None:
         """Read the log of the rank that failed, while its pod is there."""
@@ -232,10 +239,33 @@ class Told:
             uid, run = by_name.get((label, namespace, name), ("", None))
             if run is None or run.ended:
                 continue
-            newest = max(pods, key=lambda pod: pod["metadata"]["creationTimestamp"])
-            key = (uid, f"{STILL}.{newest['metadata']['uid']}")
+            key = (uid, f"{STILL}.{_newest(pods)}")
             if key not in self.messages.told:
-                self._tell(key, STILL, self._quietest(pods), now, clock)
+                with apart(full_name(run.job)):
+                    self._tell(key, STILL, self._quietest(pods), now, clock)
+
+    def _tell_wait(
+        self, uid: str, run: Record, pods: list[Object], now: float, clock: float
+    ) -> None:
+        """Tell that pods of a run have nodes and do not start: once for the pods that it has."""
+        if not (stuck := not_started(pods, now)):
+            return
+        key = (uid, f"{WAITS}.{_newest(pods)}")
+        if key not in self.messages.told:
+            label, _, name = of_gang(run.job)
+            wait = wait_of(stuck, pods, self._events, self._symptoms, f"{label}={name}")
+            self._tell(key, WAITS, None, now, clock, wait=wait)
+
+    def _events(self, pod: Object) -> list[Object]:
+        """What was said of a pod in the last hour; nothing where the API server does not say it."""
+        meta = pod["metadata"]
+        wanted = urllib.parse.urlencode({"fieldSelector": f"involvedObject.uid={meta['uid']}"})
+        try:
+            path = f"/api/v1/namespaces/{meta['namespace']}/events?{wanted}"
+            return self._api.ask("GET", path)["items"]
+        except ApiError as error:
+            say(f"events of {full_name(pod)}: {error}")
+            return []
 
     def _quietest(self, pods: list[Object]) -> Words:
         """The rank that is silent for longest, which the others wait for."""
@@ -278,6 +308,7 @@ class Told:
         now: float,
         clock: float,
         nothing: str = "",
+        wait: Wait | None = None,
     ) -> bool:
         """Publish one message of a run, unless it is told. Returns whether it is told now."""
         run = self._runs[key[0]]
@@ -285,7 +316,7 @@ class Told:
 
         def fields(again: bool) -> Mapping[str, str]:
             return self._fields(
-                key, Story(what, run, team, words, serial(key), nothing, again), now
+                key, Story(what, run, team, words, serial(key), nothing, again, wait), now
             )
 
         if done := self.messages.tell(key, fields, now, clock):
@@ -325,7 +356,7 @@ class Told:
                 self._api.ask("DELETE", place(self._settings.namespace, uid))
                 self._done.discard(uid)
 
-    def _list(self) -> list[Object]:
+    def _list(self) -> Iterator[Object]:
         """The runs that are kept, and no cache of them: a run that a cache lacks would be told again."""
         return kept_runs(self._api, place(self._settings.namespace), self._settings.record)
 
@@ -334,6 +365,11 @@ def _of_last_attempt(words: Words | None, run: Record) -> Words | None:
     """The words, where no pod of the run is younger than they are."""
     created = (pod["metadata"]["creationTimestamp"] for pod in run.pods.values())
     return words if words and max(created, default="") <= words.at else None
+
+
+def _newest(pods: Iterable[Object]) -> str:
+    """The uid of the newest pod; pods of one second are in no order."""
+    return max((pod["metadata"]["creationTimestamp"], pod["metadata"]["uid"]) for pod in pods)[1]
 
 
 def _outcome(run: Record) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from trainyard.existing.cluster_faults import AT, ClusterFound, faults, no_admin
+from trainyard.existing.cluster_faults import AT, ClusterFound, faults, no_admin, remarks
+from trainyard.live.existing.cluster_dns import dns_findings
+from trainyard.live.existing.cni import cni_findings
 from trainyard.live.existing.device_plugins import plugin_findings
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import once
@@ -14,7 +16,8 @@ from trainyard.live.taken_names import taken_findings
 from trainyard.objects.iam.policies import ADMIN_POLICY
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.clusters import ExistingClusterPlan
-from trainyard.problems import InputError, InputWarning
+from trainyard.plans.networks import ExistingNetworkPlan
+from trainyard.problems import At, InputError, InputWarning
 
 Finding = InputError | InputWarning
 Check = Callable[[], Iterable[Finding]]
@@ -28,11 +31,18 @@ def existing_cluster_checks(
         return {}
     cluster = plan.cluster
     me, name, every = plan.identity, cluster.name, [*cluster.add_ons, *cluster.made_add_ons]
+    zones = [zone.name for zone in plan.network.zones]
     found = once(lambda: account.cluster(name, every, caller))
     checks: dict[str, Check] = {
-        f"cluster {name}": lambda: faults(cluster, found()),
+        f"cluster {name}": lambda: [
+            *faults(cluster, found()),
+            *remarks(cluster, found()),
+        ],
         f"admins of {name}": lambda: admin_findings(account, cluster, found()),
         f"builds of add-ons of {name}": lambda: build_findings(account, cluster, found()),
+        f"VPC CNI of {name}": lambda: (
+            cni_findings(account, cluster, found(), zones) if _lets_in(found()) else ()
+        ),
         f"Karpenter in {name}": lambda: karpenter_findings(
             cluster, me.stack, account.karpenter_nodes(name)
         ),
@@ -43,11 +53,22 @@ def existing_cluster_checks(
             plugin_findings(account, plan, name) if _lets_in(found()) else ()
         ),
     }
+    network = plan.network
+    if isinstance(network, ExistingNetworkPlan):
+        checks[f"DNS of {name}"] = lambda: (
+            dns_findings(account, cluster, network) if _lets_in(found()) else ()
+        )
     if cluster.public and not plan.access.proxy_url:
         checks[f"who reaches {name}"] = lambda: reach_findings(
             cluster, found(), account.own_address()
         )
     return checks
+
+
+def groups_of_nodes(account: Account, plan: EnvironmentPlan) -> tuple[str, ...]:
+    """Security groups that all nodes of the stack carry and that exist before it: that of an existing cluster."""
+    existing = isinstance(plan.cluster, ExistingClusterPlan)
+    return account.cluster_groups(plan.cluster.name) if existing else ()
 
 
 def _lets_in(found: ClusterFound | None) -> bool:
@@ -58,12 +79,21 @@ def _lets_in(found: ClusterFound | None) -> bool:
 
 def admin_findings(
     account: Account, cluster: ExistingClusterPlan, found: ClusterFound | None
-) -> Iterator[InputError]:
-    """A deployer that enters the cluster, but not as its admin."""
+) -> Iterator[Finding]:
+    """A deployer that enters the cluster, but not as its admin. Groups of Kubernetes can have the same rights by a
+    binding (EKS user guide, creating-access-entries), so they are a warning."""
     if not found or not found.caller_enters:
         return
-    if ADMIN_POLICY not in account.access_policies(cluster.name, found.caller):
-        yield no_admin(cluster, found.caller)
+    if ADMIN_POLICY in account.access_policies(cluster.name, found.caller):
+        return
+    if groups := account.access_groups(cluster.name, found.caller):
+        yield At(f"{AT}.name").warning(
+            f"{cluster.name} admits {found.caller} by the groups {', '.join(groups)} and not by the access policy of an"
+            " admin. Nothing checks that a ClusterRoleBinding gives a group the role cluster-admin, which `pulumi up`"
+            " needs"
+        )
+        return
+    yield no_admin(cluster, found.caller)
 
 
 def build_findings(

@@ -4,14 +4,27 @@ else that the stack puts into them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from trainyard.derive.pools import NODE_ADDRESSES
 from trainyard.existing.vpc_faults import fewer_nodes
+from trainyard.live.existing.cni import settings, uses_with
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.network_questions import SubnetRoom
 from trainyard.plan import EnvironmentPlan
-from trainyard.plans.networks import AnyNetworkPlan, ExistingNetworkPlan
+from trainyard.plans.clusters import ExistingClusterPlan
+from trainyard.plans.networks import AnyNetworkPlan, ExistingNetworkPlan, SubnetUse
 from trainyard.problems import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """Addresses that nodes take."""
+
+    uses: Mapping[str, SubnetUse]
+    """Zone → what is taken of its subnet."""
+    pool_node: int = NODE_ADDRESSES
+    system_node: int = NODE_ADDRESSES
 
 
 def address_checks(
@@ -25,8 +38,23 @@ def address_checks(
             account.addresses(
                 plan.identity, _subnets(plan.network), node_pools, plan.system_nodes.name
             ),
+            _taken(account, plan),
         )
     }
+
+
+def _taken(account: Account, plan: EnvironmentPlan) -> Taken:
+    """In an existing cluster the settings of its VPC CNI decide. Where it does not answer, a node counts as one
+    address."""
+    network, cluster = plan.network, plan.cluster
+    if not isinstance(cluster, ExistingClusterPlan) or not isinstance(network, ExistingNetworkPlan):
+        return Taken(uses=network.addresses)
+    cni = settings(account, cluster.name)
+    if cni is None:
+        return Taken(uses=network.addresses, pool_node=1, system_node=1)
+    pods = account.pod_subnet_zones(network.vpc_id)
+    uses, pool_node, system_node = uses_with(plan, cni, pods)
+    return Taken(uses=uses, pool_node=pool_node, system_node=system_node)
 
 
 def _subnets(network: AnyNetworkPlan) -> list[str]:
@@ -37,7 +65,7 @@ def _subnets(network: AnyNetworkPlan) -> list[str]:
 
 
 def address_findings(
-    network: AnyNetworkPlan, rooms: Mapping[str, SubnetRoom]
+    network: AnyNetworkPlan, rooms: Mapping[str, SubnetRoom], taken: Taken
 ) -> Iterator[InputError]:
     """Subnets with too few addresses. `rooms`: by zone; those that are not made yet are not in it.
 
@@ -45,9 +73,10 @@ def address_findings(
     """
     begun = any(room.system_nodes for room in rooms.values())
     for zone, room in rooms.items():
-        use, nodes = network.addresses[zone], room.pool_nodes + room.system_nodes
+        use = taken.uses[zone]
+        running = room.pool_nodes * taken.pool_node + room.system_nodes * taken.system_node
         others = 0 if begun else sum(use.others.values())
-        missing = max(0, use.nodes - nodes * NODE_ADDRESSES) + others
+        missing = max(0, use.nodes - running) + others
         if missing <= room.free:
             continue
         existing = isinstance(network, ExistingNetworkPlan)

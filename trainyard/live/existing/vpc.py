@@ -3,53 +3,106 @@ the VPC: trainyard/existing/vpc_faults.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from trainyard.catalog.aws.endpoints import S3
 from trainyard.existing.store_faults import Client
 from trainyard.existing.vpc_faults import AT, VpcFound, faults
+from trainyard.live.existing.buckets import bucket_uses
+from trainyard.live.existing.cluster import groups_of_nodes
+from trainyard.live.existing.endpoint_policies import (
+    S3Needs,
+    api_policy_findings,
+    s3_policy_findings,
+)
 from trainyard.live.existing.vpc_walls import HTTPS, acl_findings, dns_findings
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import once
 from trainyard.live.questions.network_questions import EndpointFound
-from trainyard.plans.networks import AnyNetworkPlan, ExistingNetworkPlan
-from trainyard.problems import InputError, InputWarning
+from trainyard.plan import EnvironmentPlan
+from trainyard.plans.networks import ExistingNetworkPlan
+from trainyard.problems import At, InputError, InputWarning
+from trainyard.settings.environment import EnvironmentConfig
+from trainyard.stores.kinds import needs_client, plan_kind
 
 Check = Callable[[], Iterator[InputError | InputWarning]]
 
 
-def vpc_checks(account: Account, network: AnyNetworkPlan) -> dict[str, Check]:
+def vpc_checks(
+    account: Account, plan: EnvironmentPlan, wanted: EnvironmentConfig
+) -> dict[str, Check]:
     """The questions by name; none where the stack makes its VPC."""
-    if not isinstance(network, ExistingNetworkPlan):
+    if not isinstance(plan.network, ExistingNetworkPlan):
         return {}
+    network: ExistingNetworkPlan = plan.network
     vpc, subnets = network.vpc_id, [zone.subnet_id for zone in network.zones]
     found = once(lambda: account.vpc(vpc, subnets))
-    return {
+    checks: dict[str, Check] = {
         f"VPC {vpc}": lambda: faults(network, found()),
-        f"endpoints of {vpc}": lambda: endpoint_findings(network, found(), account.endpoints(vpc)),
+        f"endpoints of {vpc}": lambda: endpoint_findings(
+            network, found(), account.endpoints(vpc), groups_of_nodes(account, plan)
+        ),
         f"S3 endpoint of {vpc}": lambda: s3_findings(
             network, found(), account.without_s3(vpc, subnets)
+        ),
+        f"policy of the S3 endpoint of {vpc}": lambda: s3_policy_findings(
+            network, found(), account.s3_policies(vpc, subnets), _needs(plan, wanted)
         ),
         f"DNS servers of {vpc}": lambda: dns_findings(network, found(), account.name_servers(vpc)),
         f"network ACLs of {vpc}": lambda: acl_findings(network, found(), account.acls(subnets)),
     }
+    if wanted.teams:
+        checks[f"networks behind {vpc}"] = lambda: reach_of_teams(
+            network, account.ways_to_networks(vpc, subnets)
+        )
+    return checks
+
+
+def reach_of_teams(network: ExistingNetworkPlan, ways: Mapping[str, str]) -> Iterator[InputWarning]:
+    """Other networks that pods of teams reach: their policies refuse the VPC, and not what is behind it. `ways`: range
+    → gateway."""
+    if ways:
+        led = ", ".join(f"{range_} by {way}" for range_, way in sorted(ways.items()))
+        yield At("environment.teams").warning(
+            f"pods of teams reach TCP 443 of networks behind {network.vpc_id}, to which its subnets have routes: {led}."
+            " The policies of teams refuse the ranges of the VPC alone. Where a team must not reach what is there, have"
+            " the owner of the network refuse the nodes' subnets in its security groups, network ACLs or firewall"
+        )
+
+
+def _needs(plan: EnvironmentPlan, wanted: EnvironmentConfig) -> S3Needs:
+    """Needs of nodes and pods. FSx, not they, reads buckets that a file system is linked to."""
+    linked = {
+        name for store in plan.stores.values() for name in plan_kind(store).linked_buckets(store)
+    }
+    return S3Needs(
+        region=plan.identity.region,
+        client=any(map(needs_client, wanted.storage.values())),
+        buckets=[use for use in bucket_uses(plan, wanted) if use.bucket not in linked],
+    )
 
 
 def endpoint_findings(
-    network: ExistingNetworkPlan, vpc: VpcFound | None, there: Sequence[EndpointFound]
+    network: ExistingNetworkPlan,
+    vpc: VpcFound | None,
+    there: Sequence[EndpointFound],
+    groups: tuple[str, ...],
 ) -> Iterator[InputError | InputWarning]:
     """APIs that nothing leads to, endpoints that lead nowhere, and endpoints that would be there twice.
-    `there`: the endpoints of the VPC."""
+    `there`: the endpoints of the VPC. `groups`: security groups of all nodes."""
     if network.endpoints_elsewhere:
         yield _elsewhere(network)
     elif vpc and vpc.shared_by:
         yield _out_of_sight(network, vpc.shared_by)
     else:
-        yield from _in_sight(network, vpc, there)
+        yield from _in_sight(network, vpc, there, groups)
 
 
 def _in_sight(
-    network: ExistingNetworkPlan, vpc: VpcFound | None, there: Sequence[EndpointFound]
+    network: ExistingNetworkPlan,
+    vpc: VpcFound | None,
+    there: Sequence[EndpointFound],
+    groups: tuple[str, ...],
 ) -> Iterator[InputError | InputWarning]:
     path, called = f"{AT}.endpoints", network.called_apis
     named = [one for one in there if one.private_dns and one.api in called]
@@ -73,8 +126,9 @@ def _in_sight(
                 ),
             )
         return
+    yield from api_policy_findings(named)
     for one in named:
-        yield from _of_endpoint(network, vpc, one)
+        yield from _of_endpoint(network, vpc, one, groups)
 
 
 def _reached(network: ExistingNetworkPlan) -> str:
@@ -111,7 +165,10 @@ def _elsewhere(network: ExistingNetworkPlan) -> InputWarning:
 
 
 def _of_endpoint(
-    network: ExistingNetworkPlan, vpc: VpcFound | None, endpoint: EndpointFound
+    network: ExistingNetworkPlan,
+    vpc: VpcFound | None,
+    endpoint: EndpointFound,
+    groups: tuple[str, ...],
 ) -> Iterator[InputError]:
     """Private DNS makes an endpoint the only way to its API, also where there is a way to the
     internet."""
@@ -129,7 +186,8 @@ def _of_endpoint(
         for zone in network.zones
         if vpc and (found := vpc.subnets.get(zone.subnet_id))
         if not any(
-            not rule.egress and rule.lets(HTTPS, Client(zone=zone.name, cidr=found.cidr))
+            not rule.egress
+            and rule.lets(HTTPS, Client(zone=zone.name, cidr=found.cidr, groups=groups))
             for rule in endpoint.rules
         )
     ]

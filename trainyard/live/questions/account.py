@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
-from trainyard.catalog.aws.instances import ADDRESS_QUOTA, QUOTAS
+from trainyard.catalog.aws.instances import ADDRESS_QUOTA, default_vcpus, quota_of
 from trainyard.catalog.upstream import al2023, bottlerocket
-from trainyard.derive.pools import TYPES
 from trainyard.existing.cluster_faults import AddOnFound, ClusterFound
-from trainyard.live.questions.caller import TIMEOUTS, Filters, NotAnswered
+from trainyard.live.questions.caller import TIMEOUTS, Filters, NotAnswered, once
 from trainyard.live.questions.cluster_questions import ClusterQuestions
-from trainyard.live.questions.network_questions import tagged
+from trainyard.live.questions.network_questions import tagged, tags_of
 from trainyard.live.questions.store_questions import StoreQuestions
 from trainyard.objects.iam.policies import same_role
 from trainyard.objects.iam.pull_through import CacheRule, rules_of
@@ -85,6 +85,14 @@ class Account(StoreQuestions, ClusterQuestions):
             caller_enters=bool(mine),
         )
 
+    def cluster_groups(self, name: str) -> tuple[str, ...]:
+        """The security group that EKS has made for a cluster, which all nodes of this program carry; empty
+        where there is no such cluster."""
+        answer = self._ask("eks:DescribeCluster", unless="ResourceNotFound", name=name)
+        return (
+            (answer["cluster"]["resourcesVpcConfig"]["clusterSecurityGroupId"],) if answer else ()
+        )
+
     def _add_on(self, cluster: str, name: str) -> AddOnFound | None:
         answer = self._ask(
             "eks:DescribeAddon", unless="ResourceNotFound", clusterName=cluster, addonName=name
@@ -102,6 +110,12 @@ class Account(StoreQuestions, ClusterQuestions):
         found = self._ask(call, clusterName=cluster, principalArn=principal)
         every = found["associatedAccessPolicies"]
         return [one["policyArn"] for one in every if one["accessScope"]["type"] == "cluster"]
+
+    def access_groups(self, cluster: str, principal: str) -> list[str]:
+        """Groups of Kubernetes that the access entry of a role or user names."""
+        call = "eks:DescribeAccessEntry"
+        found = self._ask(call, clusterName=cluster, principalArn=principal)
+        return found["accessEntry"].get("kubernetesGroups", [])
 
     def karpenter_nodes(self, cluster: str) -> list[dict[str, str]]:
         """The tags of each running node that some Karpenter has launched for the cluster."""
@@ -214,20 +228,23 @@ class Account(StoreQuestions, ClusterQuestions):
         }
 
     def quota(self, me: Identity, node_group: str, code: str) -> tuple[float, int]:
-        """vCPUs, and how many of them others than this stack take with On-Demand instances of the
-        catalogue's types."""
+        """vCPUs, and how many of them instances of others than this stack take, of any type. Instances on
+        Dedicated Hosts take none: those have quotas of their own."""
         quota = self._ask("servicequotas:GetServiceQuota", ServiceCode="ec2", QuotaCode=code)[
             "Quota"
         ]["Value"]
-        if code not in QUOTAS.values():
-            return quota, 0
-        types: Filters = {
-            "instance-type": [kind.name for kind in TYPES.values() if QUOTAS[kind.quota] == code]
-        }
-        group: Filters = {"tag:eks:nodegroup-name": [node_group]}
-        return quota, self._vcpus(types) - self._vcpus(types | tagged(me)) - self._vcpus(
-            types | group
+        return quota, sum(
+            _vcpus(one)
+            for one in self._every_instance()
+            if quota_of(one["InstanceType"], one.get("InstanceLifecycle", "")) == code
+            and one.get("Placement", {}).get("Tenancy") != "host"
+            and not _is_of(one, me, node_group)
         )
+
+    @cached_property
+    def _every_instance(self) -> Callable[[], list[dict[str, Any]]]:
+        """The running instances of the region, of which each quota asks."""
+        return once(lambda: self._running({}))
 
     def reservation(self, id_: str) -> dict[str, Any]:
         """As EC2 describes it; empty where it knows none."""
@@ -282,9 +299,16 @@ class Account(StoreQuestions, ClusterQuestions):
         found = self._ask("ec2:DescribeSecurityGroups", filters=asked)["SecurityGroups"]
         return tuple(one["GroupId"] for one in found)
 
-    def _vcpus(self, filters: Filters) -> int:
-        return sum(
-            TYPES[one["InstanceType"]].vcpus
-            for one in self._running(filters)
-            if "InstanceLifecycle" not in one
-        )
+
+def _vcpus(instance: Mapping[str, Any]) -> int:
+    """vCPUs by which an instance counts against a quota: those that its CPU options leave
+    (thought-machine/aws-service-quotas-exporter, pkg/service_quotas, counts so)."""
+    options = instance.get("CpuOptions", {})
+    cores, threads = options.get("CoreCount", 0), options.get("ThreadsPerCore", 0)
+    return cores * threads or default_vcpus(instance["InstanceType"])
+
+
+def _is_of(instance: Mapping[str, Any], me: Identity, node_group: str) -> bool:
+    """True of a node of the stack: of its pools by its tags, of the system nodes by EKS's tag."""
+    tags = tags_of(instance)
+    return me.owns(tags) or tags.get("eks:nodegroup-name") == node_group

@@ -1,5 +1,6 @@
 """The questions that `trainyard check --live` asks the API server of an existing cluster, with the rights of who
-deploys. They read names and owners, and of DaemonSets what they mount and tolerate.
+deploys. They read names and owners, of DaemonSets what they mount, tolerate and select, of CoreDNS the addresses, and
+the variables of the VPC CNI.
 
 Sources: EKS user guide, cluster-auth (the token is an address of STS, signed as `aws eks get-token`
 signs it); Kubernetes API concepts, metadata-only fetches and chunking.
@@ -21,6 +22,14 @@ from trainyard.live.questions.caller import TIMEOUTS, Caller, NotAnswered
 
 DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
 """Folder in which a device plugin meets its kubelet (Kubernetes, device-plugins)."""
+DNS_PODS, DNS_LABEL = "/api/v1/namespaces/kube-system/pods", "k8s-app=kube-dns"
+"""Where the API server lists the pods of DNS, and the label by which the service kube-dns selects them (Kubernetes,
+cluster/addons/dns/coredns; EKS's add-on coredns keeps both)."""
+CNI, CNI_SETS = "aws-node", "/apis/apps/v1/namespaces/kube-system/daemonsets"
+"""DaemonSet and container of the VPC CNI (amazon-vpc-cni-k8s, charts/aws-vpc-cni), and where the API server lists the
+first."""
+ENI_CONFIGS = "/apis/crd.k8s.amazonaws.com/v1alpha1/eniconfigs"
+"""Where it lists the ENIConfigs of custom networking (amazon-vpc-cni-k8s, charts/aws-vpc-cni/crds)."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 PAGE = 500
 """Objects of one answer."""
@@ -48,6 +57,17 @@ class PluginFound:
     tolerated: tuple[str, ...]
     """Keys of the taints that its pods tolerate; an empty key stands for all."""
     owner: OwnerFound
+    selected: tuple[str, ...] = ()
+    """Labels of nodes that its pods select."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DnsPodFound:
+    """A pod that answers the cluster's DNS."""
+
+    address: str
+    node: str
+    """Address of its node."""
 
 
 class ClusterQuestions(Caller):
@@ -68,6 +88,26 @@ class ClusterQuestions(Caller):
         """DaemonSets of all namespaces that give nodes devices. NotAnswered as above."""
         with self._api_server(cluster) as server:
             return [*server.device_plugins()]
+
+    def cluster_nodes(self, cluster: str, selector: str) -> list[str]:
+        """Names of the nodes with these labels. NotAnswered as above."""
+        with self._api_server(cluster) as server:
+            return [*server.nodes(selector)]
+
+    def dns_pods(self, cluster: str) -> list[DnsPodFound]:
+        """The pods behind the service kube-dns that have an address. NotAnswered as above."""
+        with self._api_server(cluster) as server:
+            return [*server.dns_pods()]
+
+    def cni_env(self, cluster: str) -> dict[str, str]:
+        """The variables of the VPC CNI; empty where the cluster has none. NotAnswered as above."""
+        with self._api_server(cluster) as server:
+            return server.cni_env()
+
+    def eni_configs(self, cluster: str) -> list[str]:
+        """Names of the ENIConfigs of the VPC CNI. NotAnswered as above, and where the cluster has no such kind."""
+        with self._api_server(cluster) as server:
+            return [*server.eni_configs()]
 
     @contextmanager
     def _api_server(self, cluster: str) -> Iterator[_ApiServer]:
@@ -133,13 +173,41 @@ class _ApiServer:
                     images=tuple(one["image"] for one in pod["containers"]),
                     tolerated=tuple(one.get("key", "") for one in pod.get("tolerations", ())),
                     owner=_owner(meta),
+                    selected=tuple(pod.get("nodeSelector", ())),
                 )
 
-    def _listed(self, path: str, accept: str) -> Iterator[dict[str, Any]]:
-        """All pages of a list."""
+    def nodes(self, selector: str) -> Iterator[str]:
+        """Names of nodes."""
+        for item in self._listed("/api/v1/nodes", METADATA, labelSelector=selector):
+            yield item["metadata"]["name"]
+
+    def eni_configs(self) -> Iterator[str]:
+        """Names of ENIConfigs."""
+        for item in self._listed(ENI_CONFIGS, METADATA):
+            yield item["metadata"]["name"]
+
+    def dns_pods(self) -> Iterator[DnsPodFound]:
+        """Pods of DNS with an address."""
+        for item in self._listed(DNS_PODS, "application/json", labelSelector=DNS_LABEL):
+            status = item.get("status", {})
+            if status.get("podIP") and status.get("hostIP"):
+                yield DnsPodFound(address=status["podIP"], node=status["hostIP"])
+
+    def cni_env(self) -> dict[str, str]:
+        """Variables of the container aws-node, as far as they are plain values."""
+        for item in self._listed(
+            CNI_SETS, "application/json", fieldSelector=f"metadata.name={CNI}"
+        ):
+            for container in item["spec"]["template"]["spec"]["containers"]:
+                if container["name"] == CNI:
+                    return {e["name"]: e["value"] for e in container.get("env", ()) if "value" in e}
+        return {}
+
+    def _listed(self, path: str, accept: str, **asked: str) -> Iterator[dict[str, Any]]:
+        """All pages of a list. `asked`: parameters of the query."""
         more: str | None = ""
         while more is not None:
-            query = {"limit": str(PAGE), **({"continue": more} if more else {})}
+            query = asked | {"limit": str(PAGE), **({"continue": more} if more else {})}
             answer = self._get(path, query, accept)
             yield from answer["items"] or ()  # null where there is none
             more = answer["metadata"].get("continue") or None

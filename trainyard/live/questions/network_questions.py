@@ -3,8 +3,9 @@ never write. Their meaning: trainyard/live/existing/vpc.py and free_addresses.py
 
 from __future__ import annotations
 
+import ipaddress
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,9 @@ from trainyard.existing.store_faults import RuleFound
 from trainyard.existing.vpc_faults import EVERYWHERE, SubnetFound, VpcFound
 from trainyard.live.questions.caller import Caller, Filters
 from trainyard.plans.identity import Identity
+
+NETWORKS = ("TransitGatewayId", "VpcPeeringConnectionId", "CoreNetworkArn")
+"""Keys of a route that name what leads to other networks, beside GatewayId with a virtual private gateway."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +40,19 @@ class EndpointFound:
     state: str
     private_dns: bool
     """It gives the public name of the API to its own addresses."""
+    groups: tuple[str, ...]
+    rules: tuple[RuleFound, ...]
+    """The rules of all its security groups."""
+    policy: str = ""
+    """As JSON; empty where nobody tells."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InterfaceFound:
+    """A network interface that has an address of a pod."""
+
+    address: str
+    """Address of the pod."""
     groups: tuple[str, ...]
     rules: tuple[RuleFound, ...]
     """The rules of all its security groups."""
@@ -81,6 +98,13 @@ class NetworkQuestions(Caller):
             for one in found
         }
 
+    def pod_subnet_zones(self, vpc: str) -> set[str]:
+        """Zones with a subnet for further interfaces of nodes, beside that of the node (amazon-vpc-cni-k8s v1.20.4,
+        README.md, ENABLE_SUBNET_DISCOVERY and "CNI role tag")."""
+        asked: Filters = {"vpc-id": [vpc], "tag-key": ["kubernetes.io/role/cni"]}
+        found = self._ask("ec2:DescribeSubnets", filters=asked)["Subnets"]
+        return {one["AvailabilityZone"] for one in found}
+
     def vpc(self, id_: str, subnets: Sequence[str]) -> VpcFound | None:
         """A VPC with those of the subnets that exist; None where the account has no such VPC in the
         region, and none is shared with it."""
@@ -110,15 +134,45 @@ class NetworkQuestions(Caller):
 
     def without_s3(self, vpc: str, subnets: Sequence[str]) -> list[str]:
         """Subnets whose route table has no gateway endpoint for S3."""
+        served = {table for one in self._gateways(vpc) for table in one["RouteTableIds"]}
+        tables = self._route_tables(vpc, subnets)
+        return [id_ for id_ in subnets if (tables[id_] or {}).get("RouteTableId") not in served]
+
+    def ways_to_networks(self, vpc: str, subnets: Sequence[str]) -> dict[str, str]:
+        """IPv4 range or prefix list → the gateway or peering connection to other networks that a route of one of the
+        subnets has for it. EC2 API, Route; a Core Network is that of Cloud WAN."""
+        routes = [
+            route
+            for table in self._route_tables(vpc, subnets).values()
+            for route in (table or {}).get("Routes", ())
+            if route.get("State") != "blackhole"
+        ]
+        return {
+            range_: target
+            for route in routes
+            if (range_ := route.get("DestinationCidrBlock") or route.get("DestinationPrefixListId"))
+            if (target := _network(route))
+        }
+
+    def s3_policies(self, vpc: str, subnets: Sequence[str]) -> dict[str, str]:
+        """Gateway endpoint for S3 of one of the subnets → its policy, as JSON."""
+        tables = {
+            (one or {}).get("RouteTableId") for one in self._route_tables(vpc, subnets).values()
+        }
+        return {
+            one["VpcEndpointId"]: one.get("PolicyDocument", "")
+            for one in self._gateways(vpc)
+            if tables & {*one["RouteTableIds"]}
+        }
+
+    def _gateways(self, vpc: str) -> list[dict[str, Any]]:
+        """The gateway endpoints for S3."""
         filters: Filters = {
             "vpc-id": [vpc],
             "service-name": [service_name(self._access.region, S3)],
             "vpc-endpoint-type": ["Gateway"],
         }
-        found = self._ask("ec2:DescribeVpcEndpoints", filters=filters)["VpcEndpoints"]
-        served = {table for one in found for table in one["RouteTableIds"]}
-        tables = self._route_tables(vpc, subnets)
-        return [id_ for id_ in subnets if (tables[id_] or {}).get("RouteTableId") not in served]
+        return self._ask("ec2:DescribeVpcEndpoints", filters=filters)["VpcEndpoints"]
 
     def endpoints(self, vpc: str) -> list[EndpointFound]:
         """The interface endpoints of the VPC for AWS APIs of the region."""
@@ -134,6 +188,7 @@ class NetworkQuestions(Caller):
                 private_dns=one.get("PrivateDnsEnabled", False),
                 groups=tuple(groups[id_]),
                 rules=rules.get(id_, ()),
+                policy=one.get("PolicyDocument", ""),
             )
             for one in found
         ]
@@ -181,6 +236,55 @@ class NetworkQuestions(Caller):
             if one["SubnetId"] in subnets
         }
 
+    def interfaces_of(self, vpc: str, pods: Mapping[str, str]) -> list[InterfaceFound]:
+        """The interfaces that have these pods' addresses, as far as EC2 knows them. `pods`: address → address of
+        the node. An address of a prefix that an interface of the node has is no address of the interface for EC2
+        (EKS user guide, cni-increase-ip-addresses)."""
+        found = {
+            address: one["Groups"]
+            for one in self._interfaces(vpc, pods)
+            for each in one["PrivateIpAddresses"]
+            if (address := each["PrivateIpAddress"]) in pods
+        }
+        others = {address: node for address, node in pods.items() if address not in found}
+        found |= self._by_prefix(vpc, others) if others else {}
+        groups = {
+            address: sorted(one["GroupId"] for one in each) for address, each in found.items()
+        }
+        rules = {tuple(each): self._rules(each) for each in groups.values() if each}
+        return [
+            InterfaceFound(address=address, groups=tuple(each), rules=rules.get(tuple(each), ()))
+            for address, each in sorted(groups.items())
+        ]
+
+    def _by_prefix(self, vpc: str, pods: Mapping[str, str]) -> dict[str, list[Any]]:
+        """Address of a pod → the groups of the interface that has its prefix."""
+        nodes = {
+            one["Attachment"]["InstanceId"]
+            for one in self._interfaces(vpc, {*pods.values()})
+            if "InstanceId" in one.get("Attachment", {})
+        }
+        if not nodes:
+            return {}
+        asked: Filters = {"attachment.instance-id": sorted(nodes)}
+        every = self._ask("ec2:DescribeNetworkInterfaces", filters=asked)["NetworkInterfaces"]
+        return {
+            pod: one["Groups"]
+            for one in every
+            for prefix in one.get("Ipv4Prefixes", ())
+            for pod in pods
+            if ipaddress.ip_address(pod) in ipaddress.ip_network(prefix["Ipv4Prefix"])
+        }
+
+    def _interfaces(self, vpc: str, addresses: Collection[str]) -> list[dict[str, Any]]:
+        """The interfaces of a VPC with one of these addresses."""
+        asked: Filters = {"vpc-id": [vpc], "addresses.private-ip-address": sorted(addresses)}
+        return self._ask("ec2:DescribeNetworkInterfaces", filters=asked)["NetworkInterfaces"]
+
+    def group_rules(self, groups: Sequence[str]) -> tuple[RuleFound, ...]:
+        """The rules of security groups; empty without any."""
+        return self._rules(groups) if groups else ()
+
     def _rules(self, groups: Sequence[str]) -> tuple[RuleFound, ...]:
         """The rules of security groups."""
         asked: Filters = {"group-id": groups}
@@ -224,6 +328,13 @@ def _way_out(table: Mapping[str, Any]) -> str:
     return ""
 
 
+def _network(route: Mapping[str, Any]) -> str:
+    """Target of a route to other networks; empty where it is another one."""
+    gateway = route.get("GatewayId", "")
+    targets = (route.get(key) for key in NETWORKS)
+    return next(filter(None, targets), gateway if gateway.startswith("vgw-") else "")
+
+
 def _entries(acl: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Entries of a network ACL about IPv4; the lowest number first."""
     entries = [one for one in acl["Entries"] if "CidrBlock" in one]
@@ -241,6 +352,11 @@ def _acl_rule(id_: str, entry: Mapping[str, Any]) -> AclRule:
         ports=(ports.get("From", 0), ports.get("To", 65535)),
         cidr=entry["CidrBlock"],
     )
+
+
+def tags_of(found: Mapping[str, Any]) -> dict[str, str]:
+    """The tags of something as EC2 and FSx describe it."""
+    return {tag["Key"]: tag["Value"] for tag in found.get("Tags", ())}
 
 
 def tagged(me: Identity, *names: str) -> Filters:

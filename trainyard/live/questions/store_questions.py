@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from trainyard.catalog.aws.storage import LUSTRE_QUOTAS
 from trainyard.existing.bucket_faults import BucketFound
 from trainyard.existing.store_faults import ServersFound, StoreFound
 from trainyard.live.questions.caller import Filters, NotAnswered
-from trainyard.live.questions.network_questions import NetworkQuestions
+from trainyard.live.questions.network_questions import NetworkQuestions, tags_of
+from trainyard.plans.identity import Identity
 
 S3_OWN_KEY = "alias/aws/s3"
 """AWS's own KMS key for S3, which lets in whoever of its account may read the objects (S3 user guide,
@@ -34,12 +36,15 @@ class StoreQuestions(NetworkQuestions):
         if not systems:
             return None
         ids = systems[0].get("NetworkInterfaceIds", [])
+        squash = systems[0]["LustreConfiguration"].get("RootSquashConfiguration") or {}
         return StoreFound(
             servers=self._servers({"network-interface-id": ids}) if ids else {},
             lifecycle=systems[0]["Lifecycle"],
             version=systems[0].get("FileSystemTypeVersion", ""),
             deployment=systems[0]["LustreConfiguration"]["DeploymentType"],
             capacity_gib=_capacity(systems[0]),
+            root_becomes="" if squash.get("RootSquash") == "0:0" else squash.get("RootSquash", ""),
+            root_stays=tuple(squash.get("NoSquashNids", ())),
         )
 
     def free_bytes(self, id_: str) -> int | None:
@@ -65,8 +70,28 @@ class StoreQuestions(NetworkQuestions):
     def has_lustre(self, tags: Mapping[str, str]) -> bool:
         """True where there is a file system with these tags."""
         every = self._ask("fsx:DescribeFileSystems")["FileSystems"]
-        told = [{tag["Key"]: tag["Value"] for tag in one.get("Tags", ())} for one in every]
-        return any(tags.items() <= each.items() for each in told)
+        return any(tags.items() <= tags_of(one).items() for one in every)
+
+    def lustre_storage(self, me: Identity, deployment: str) -> tuple[float | None, int]:
+        """GiB of the quota of file systems of a deployment, None where the account was given no number of its own,
+        and GiB that others than this stack have."""
+        code, start = LUSTRE_QUOTAS[deployment], deployment.partition("_")[0]
+        names = {deployment} if start == "PERSISTENT" else {"SCRATCH_1", "SCRATCH_2"}
+        answer = self._ask(
+            "servicequotas:GetServiceQuota",
+            unless="NoSuchResource",
+            ServiceCode="fsx",
+            QuotaCode=code,
+        )
+        others = [
+            one["StorageCapacity"]
+            for one in self._ask("fsx:DescribeFileSystems")["FileSystems"]
+            if one.get("LustreConfiguration", {}).get("DeploymentType") in names
+            and one["Lifecycle"] not in ("DELETING", "FAILED")
+            and not me.owns(tags_of(one))
+            and _capacity(one)
+        ]
+        return answer.get("Quota", {}).get("Value"), sum(others)
 
     def backup(self, id_: str) -> dict[str, Any]:
         """As FSx describes a backup; empty where it knows none."""

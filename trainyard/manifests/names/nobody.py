@@ -3,7 +3,9 @@ gang at once, whose queue it is in, who else runs it.
 
 Sources: Trainer v2.1.0 and v2.3.0 (plugins/coscheduling, plugins/volcano: the controller that makes PodGroups
 ends with an error for each job where their CRD is missing), training-operator v1.8.1 (common/job.go:
-schedulingPolicy is read where --gang-scheduler-name is set, which the chart does not), Kueue 0.16.2.
+schedulingPolicy is read where --gang-scheduler-name is set, which the chart does not), Kueue 0.16.2 and 0.19.2
+(kubeflowjob_controller.go, PriorityClass: it reads the one of schedulingPolicy where a job lacks the label of an
+urgency, which all jobs of a stack in queues have; trainyard/objects/teams/queue_admission.py).
 """
 
 from __future__ import annotations
@@ -127,10 +129,12 @@ def _scheduling_policy(context: ManifestContext, around: Around) -> Problems:
     if not given:
         return
     path = next(((*policy, key) for key in ("priorityClass", "queue") if given.get(key)), policy)
+    instead = "urgency beside `manifest`" if around.queue else "priorityClassName in the pods"
+    beside = ", and Kueue reads the urgency that the stack writes" if around.queue else ""
     yield context.warning(
         path,
-        "schedulingPolicy does nothing: the training-operator starts gangs by no scheduler of that kind;"
-        f" delete it: {WHOLE}, and priorityClassName in the pods names a PriorityClass",
+        f"schedulingPolicy does nothing: the training-operator starts gangs by no scheduler of that kind{beside};"
+        f" delete it: {WHOLE}, and {instead} says which goes first",
     )
 
 

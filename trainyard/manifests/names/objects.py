@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from trainyard.catalog.logs.missing_secrets import FIRST_DAY
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import Path
 from trainyard.manifests.names.around import Around
@@ -30,8 +31,8 @@ FREE = ("labels", "annotations", "matchLabels")
 WAIT = "its pods wait in ContainerCreating on nodes that cost"
 FAIL = "its containers wait in CreateContainerConfigError on nodes that cost"
 REFUSED = "the API server refuses every pod"
-BEFORE = "create it before `pulumi up`"
-HERE = "create it in namespace {namespace} before `pulumi up`"
+BEFORE = "create it before `pulumi up`; in a new environment run `pulumi up` without the job first"
+HERE = f"create it in namespace {{namespace}} before `pulumi up`; {FIRST_DAY}"
 
 
 def _none(around: Around) -> Iterable[str]:
@@ -108,7 +109,7 @@ REFERENCES: tuple[Reference, ...] = (
         kind="Secret",
         places=("** imagePullSecrets * name",),
         missing="kubelet pulls without it, and a private image fails with ImagePullBackOff",
-        way=f"{HERE}, or delete it for images of ECR",
+        way=f"delete it for images of ECR, or {HERE}",
     ),
     Reference(
         kind="Secret",

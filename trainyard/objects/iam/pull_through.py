@@ -55,6 +55,11 @@ def imported(copy: Copy, rules: Iterable[CacheRule]) -> bool:
     return longest is not None and longest.imports(copy)
 
 
+def fills(rules: Iterable[CacheRule], repository: str) -> bool:
+    """True where one of the rules may import images into a repository."""
+    return any(rule.below(repository) is not None for rule in rules)
+
+
 def rules_of(described: Iterable[Mapping[str, str]]) -> list[CacheRule]:
     """Rules, of an answer of DescribePullThroughCacheRules."""
     return [

@@ -20,11 +20,16 @@ OPTIONS = "\n".join(
 )
 CLIENT_SECONDS = 90
 """Time that the client's programs have to arrive: a node joins without them. A choice of ours."""
+INSTALL = f"timeout {CLIENT_SECONDS} dnf install -y --disablerepo='*' --enablerepo=amazonlinux lustre-client"
+"""The AMI with NVIDIA's driver has NVIDIA's repository, too, and no list of its packages (amazon-eks-ami, 2026-07,
+install-nvidia-driver.sh and cleanup.sh). dnf asks every repository first, and without a way to the internet that one
+does not answer until the time is over. The client is in Amazon Linux's own (FSx for Lustre user guide,
+install-lustre-client), which S3 of the region serves."""
 CLIENT = """#!/bin/bash
 (
   set -euo pipefail
 {options}
-  timeout {seconds} dnf install -y lustre-client
+  {install}
 )
 if [[ $? -ne 0 ]]; then
   echo "trainyard: no lustre-client on this node, Lustre is mounted without lctl and lfs" | tee /dev/console
@@ -36,7 +41,7 @@ SCRIPT = """#!/bin/bash
   set -euo pipefail
 {options}
   port=$(ip -4 -o route show default | awk '{{print $5; exit}}')
-  dnf install -y lustre-client
+  {install}
   modprobe lnet
   modprobe kefalnd ipif_name="$port"
   modprobe ksocklnd
@@ -78,7 +83,7 @@ Content-Type: text/x-shellscript; charset="us-ascii"
 
 def with_lustre_client(node_config: str) -> str:
     """User data with the node config, and the script for a node that mounts Lustre over TCP."""
-    script = CLIENT.format(options=OPTIONS, seconds=CLIENT_SECONDS)
+    script = CLIENT.format(options=OPTIONS, install=INSTALL)
     return MULTIPART.format(node_config=node_config, script=script)
 
 
@@ -87,6 +92,7 @@ def with_lnet_over_efa(node_config: str, *, efa: int, devices: int) -> str:
     LNet some of them."""
     script = SCRIPT.format(
         options=OPTIONS,
+        install=INSTALL,
         step=max(1, efa // devices),
         devices=devices,
         credits=LNET_PEER_CREDITS,

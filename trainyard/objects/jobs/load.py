@@ -71,6 +71,12 @@ def load_spec(pod: LoadPod) -> Spec:
     }
 
 
+def settings_of(spec: Spec) -> dict[str, Any]:
+    """The settings of the program in a Job.spec."""
+    [container] = spec["template"]["spec"]["containers"]
+    return json.loads(container["command"][-1])
+
+
 def _pod(pod: LoadPod) -> Spec:
     """Its pod runs as root, to whom the root of a new file system belongs."""
     program = ("python3", "-B", f"{AT}/loader.py", json.dumps(pod.settings, sort_keys=True))

@@ -25,6 +25,8 @@ TAINT_VALUE = "present"
 NODES_FOR = "trainyard.io/nodes"
 """Label of every node: `system` for controllers, `training` for jobs."""
 
+LABEL_CHARACTERS = 63
+"""Most characters of a label, and so of the name of a job's pod, which a label has, too."""
 FILES = "files"
 """Volume of a pod with the files that a job brings from the checkout."""
 PULL_POLICIES = {"always": "Always", "if_not_present": "IfNotPresent", "never": "Never"}

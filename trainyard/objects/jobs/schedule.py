@@ -43,7 +43,7 @@ def _rule(group: str, resource: str, *verbs: str) -> dict[str, Any]:
     return {"apiGroups": [group], "resources": [resource], "verbs": [*verbs]}
 
 
-def settings(plan: JobPlan) -> dict[str, Any]:
+def settings(plan: JobPlan, schedule: SchedulePlan) -> dict[str, Any]:
     """Settings of the program: which objects a run is, the job last."""
     resource, _, group = resource_of(plan.kind).partition(".")
     place = f"namespaces/{plan.namespace}"
@@ -57,6 +57,7 @@ def settings(plan: JobPlan) -> dict[str, Any]:
             *_files(plan, place),
             {"path": f"/apis/{version}/{place}/{resource}", "object": _job(plan)},
         ],
+        "deadline_minutes": schedule.deadline_minutes,
     }
 
 

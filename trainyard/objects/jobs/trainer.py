@@ -10,7 +10,7 @@ PET_MASTER_ADDR from, and is not a choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.objects.jobs.pod_template import (
@@ -50,6 +50,13 @@ def pod_jobs(runtime: Spec) -> tuple[str, ...]:
     """The replicated jobs of a runtime that train, whose pods all need mounts, devices and
     tolerations: with MPI the launcher as well as the others."""
     return ("launcher", "node") if "mpi" in runtime["mlPolicy"] else ("node",)
+
+
+def pod_name_end(jobs: Iterable[str], nodes: int) -> str:
+    """The longest end that JobSet gives the name of a pod: that of its job, of both numbers, and five letters (v0.10.1,
+    pkg/webhooks/jobset_webhook.go). `jobs`: names of replicated jobs, of which `node` has so many nodes."""
+    last = {job: max(nodes - 1, 0) if job == "node" else 0 for job in jobs}
+    return max((f"-{job}-0-{number}-abcde" for job, number in last.items()), key=len)
 
 
 def _pod_template_overrides(training: Training, jobs: tuple[str, ...]) -> list[Spec]:

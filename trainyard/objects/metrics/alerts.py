@@ -1,6 +1,7 @@
 """The alerts of an environment: what fires, what it says, and the way out.
 
-Queries: queries.py. Who is told: alertmanager.py.
+Queries: queries.py. Those of exporters, controllers and samples: platform_alerts.py. Who is told:
+alertmanager.py.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ from trainyard.catalog.logs.xids import REPLACE, XID_CLASSES, XidClass
 from trainyard.catalog.repair import LEFT_ALONE, PATIENCE_SECONDS
 from trainyard.objects.metrics.alert import Alert
 from trainyard.objects.metrics.metrics import MetricsPlan
+from trainyard.objects.metrics.platform_alerts import exporters, platform
 from trainyard.objects.metrics.queries import BUSY, query
 from trainyard.objects.programs.history import APP as HISTORY
 from trainyard.objects.programs.repair import APP as REPAIR
 from trainyard.plans.budget import plain
-from trainyard.plans.push_gateway import NAMESPACE
+from trainyard.plans.jobs import SHELL_WORDS
 
 STILL, STILL_MINUTES = 0.005, 15
 """A run stands still where no GPU of it has computed more for so long. ByteRobust waits 10 minutes
 (arXiv 2509.16293), as torch's watchdog does; a save of a large checkpoint must fit in."""
+NO_SHELL = f'run!~"({"|".join(SHELL_WORDS)})-[0-9a-f]{{6}}"'
+"""Runs but shells and notebooks, whose GPUs wait for somebody who types. Of the other alerts about runs, those of
+ranks compare several, and a shell has one; that of checkpoints needs an interval, and a shell saves none."""
 IDLE, WAITING = 0.01, 0.03
 """A rank is idle when its SM activity is below IDLE while another rank's is above WAITING. A rank that
 waits in NCCL keeps its SMs busy, so it is not idle."""
@@ -70,7 +75,8 @@ def alerts(plan: MetricsPlan) -> Iterator[Alert]:
     if any(target.job == HISTORY for target in plan.controllers):
         yield _checkpoint()
     yield from map(_xid, XID_CLASSES)
-    yield from _gpus()
+    yield _gpus()
+    yield exporters(plan)
     if plan.efa:
         yield _efa()
     if any(target.job == REPAIR for target in plan.controllers):
@@ -78,14 +84,14 @@ def alerts(plan: MetricsPlan) -> Iterator[Alert]:
     yield from _pools()
     yield from _money(plan)
     yield from _stores()
-    yield from _platform(plan)
+    yield from platform(plan)
 
 
 def _runs() -> Iterator[Alert]:
     yield Alert(
         name="RunStandsStill",
         severity="critical",
-        expression=f"{query('run busiest')} < {STILL}",
+        expression=f"{query('run busiest', NO_SHELL)} < {STILL}",
         minutes=STILL_MINUTES,
         says=(
             "run {{ $labels.run }} in {{ $labels.namespace }} stands still: no GPU of its ranks has"
@@ -170,8 +176,8 @@ def _xid(kind: XidClass) -> Alert:
     )
 
 
-def _gpus() -> Iterator[Alert]:
-    yield Alert(
+def _gpus() -> Alert:
+    return Alert(
         name="GpuMemoryBroken",
         severity="critical",
         expression=query("gpu memory errors"),
@@ -181,18 +187,6 @@ def _gpus() -> Iterator[Alert]:
             " nor replaced"
         ),
         fix=REPLACE,
-    )
-    yield Alert(
-        name="ExporterDown",
-        severity="warning",
-        expression=f"{query('exporters')} == 0",
-        minutes=10,
-        says=(
-            "the exporter of {{ $labels.job }} on node {{ $labels.node }} does not answer: alerts on"
-            " that node are blind"
-        ),
-        fix="kubectl --namespace kube-system describe pods --selector app.kubernetes.io/name=trainyard-"
-        "{{ $labels.job }}",
     )
 
 
@@ -360,30 +354,3 @@ def _stores() -> Iterator[Alert]:
         says="the Lustre file system {{ $labels.device }} is full in 4 hours, as it fills now",
         fix="delete old checkpoints, or raise capacity_gib of the store",
     )
-
-
-def _platform(plan: MetricsPlan) -> Iterator[Alert]:
-    names = [target.job for target in plan.controllers]
-    matchers = f'job=~"{"|".join(names)}"'
-    missing = "".join(f' or absent(up{{job="{name}"}})' for name in names)
-    yield Alert(
-        name="ControllerDown",
-        severity="critical",
-        expression=f"{query('programs', matchers)} == 0{missing}",
-        minutes=5,
-        says="no pod of {{ $labels.job }} answers: what it does for jobs and nodes is not done",
-        fix="trainyard status lists the controllers that do not run, and why",
-    )
-    if plan.remote_write_url or plan.managed:
-        yield Alert(
-            name="SamplesLost",
-            severity="warning",
-            expression=f"{query('samples lost')} > 0",
-            minutes=5,
-            says="{{ $labels.url }} refuses samples of Prometheus, and they are lost there",
-            fix=(
-                f"kubectl --namespace {NAMESPACE} logs deployment/prometheus says why; a workspace of"
-                " managed Prometheus refuses samples with 403 where the role lacks its policy, which"
-                " pulumi up --refresh brings back"
-            ),
-        )

@@ -19,6 +19,7 @@ from trainyard.plans.jobs import Spec
 from trainyard.plans.push_gateway import APP as PUSH_GATEWAY
 from trainyard.plans.push_gateway import NAMESPACE, PushGatewayPlan
 from trainyard.plans.push_gateway import PORT as PUSH_PORT
+from trainyard.plans.push_gateway import SERIES as PUSHED_SERIES
 
 EXPORTERS = "kube-system"
 """Namespace of the exporters: that of Prometheus admits no pod with rights on its node."""
@@ -30,9 +31,14 @@ INTERVAL_SECONDS = 30
 """The GPU exporter reads its GPUs as often (dcgm-exporter, pkg/cmd/app.go): faster shows nothing more."""
 VIEW = f"kubectl --namespace {NAMESPACE} port-forward service/prometheus {PORT}"
 """Command that shows Prometheus at http://localhost:9090."""
-GPUS, NODES, EFA = "gpus", "nodes", "efa"
+GPUS, GPUS_BY_DRIVER, NODES, EFA = "gpus", "gpus-by-driver", "nodes", "efa"
 """Names of the exporters: their label `job`, and the label of their pods."""
 APP = "app.kubernetes.io/name"
+GPU_MAKER, INSTANCE_TYPE = (
+    "karpenter.k8s.aws/instance-gpu-manufacturer",
+    "node.kubernetes.io/instance-type",
+)
+"""Labels of nodes by which exporters are on them, beside that of their pool."""
 
 _GPU_FIELDS = """
 DCGM_FI_DEV_SM_CLOCK,gauge,SM clock in MHz
@@ -71,6 +77,13 @@ POD_NAMES = {
 """Names of the pods of a TrainJob (JobSet) and of a job of the training-operator → the run and the rank of its
 node."""
 
+NOT_PUSHED = (
+    "up|process_resident_memory_bytes|(ALERTS|scrape_|DCGM_|apiserver_|container_|controller_runtime_"
+    "|karpenter_|kueue_|node_|prometheus_|trainyard_|training_operator_|workqueue_).*"
+)
+"""Names that Prometheus takes from no job, as a regular expression: queries and alerts read them, and a pushed
+figure keeps the labels that a team gave it (Prometheus 3.14, scrape/scrape.go, mutateSampleLabels)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
@@ -80,10 +93,12 @@ class Target:
     """Name of the program: the label `job` of its series."""
     namespace: str
     label: str
-    """Label of its pods and its value, as name=value."""
+    """Label of its pods and its value, as name=value, or a selector of several values."""
     port: int
     secure: bool = False
     """The target asks the API server who may read its metrics."""
+    unread: str | None = None
+    """Names of its metrics that Prometheus drops, as a regular expression. None: it keeps all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +122,18 @@ class EfaExporter:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GpuExporter:
+    """NVIDIA's exporter on nodes with GPUs."""
+
+    name: str
+    """GPUS, or GPUS_BY_DRIVER beside it."""
+    instance_types: tuple[str, ...] = ()
+    """Instance types of these nodes; none: all with GPUs."""
+    dcgm_port: int | None = None
+    """Port of a DCGM server that each of these nodes has already. None: the exporter brings its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class GrafanaPlan:
     """Grafana: grafana.py."""
 
@@ -126,6 +153,7 @@ class MetricsPlan:
     image: str
     gpu_image: str
     node_image: str
+    gpus: tuple[GpuExporter, ...]
     efa: EfaExporter | None
     """None: no pool has EFA."""
     controllers: tuple[Target, ...]
@@ -137,8 +165,6 @@ class MetricsPlan:
     """Pool and end of its reservation or Capacity Block, in Unix seconds."""
     budget: DayBudget | None
     """None: no alert says what nodes cost."""
-    dcgm_port: int | None
-    """Port of a DCGM server that each GPU node has already. None: the exporter brings its own."""
     alerts: AlertmanagerPlan | None
     """None: alerts stand in Prometheus, and nobody is told."""
     push_gateway: PushGatewayPlan | None
@@ -165,7 +191,7 @@ def prometheus_config(plan: MetricsPlan, workspace: str | None = None) -> str:
         "scrape_configs": [
             _own(),
             *map(_controller, plan.controllers),
-            _exporter(GPUS, GPU_PORT),
+            _exporter(GPUS, GPU_PORT, *(each.name for each in plan.gpus)),
             _exporter(NODES, NODE_PORT),
             *([_exporter(EFA, EFA_PORT)] if plan.efa else []),
             _containers(),
@@ -204,7 +230,12 @@ def _pushed() -> Spec:
     target = Target(
         job=PUSH_GATEWAY, namespace=NAMESPACE, label=f"{APP}={PUSH_GATEWAY}", port=PUSH_PORT
     )
-    return {**_pods(target), "honor_labels": True}
+    return {
+        **_pods(target),
+        "honor_labels": True,
+        "sample_limit": PUSHED_SERIES,
+        "metric_relabel_configs": [_if("drop", "__name__", NOT_PUSHED)],
+    }
 
 
 def _own() -> Spec:
@@ -212,7 +243,12 @@ def _own() -> Spec:
 
 
 def _controller(target: Target) -> Spec:
-    return {**_pods(target), **(_authorized() if target.secure else {})}
+    drops = [_if("drop", "__name__", target.unread)] if target.unread else []
+    return {
+        **_pods(target),
+        **(_authorized() if target.secure else {}),
+        **({"metric_relabel_configs": drops} if drops else {}),
+    }
 
 
 def _pods(target: Target) -> Spec:
@@ -235,18 +271,25 @@ def _pods(target: Target) -> Spec:
                 "replacement": f"$1:{target.port}",
             },
             _copied("__meta_kubernetes_pod_node_name", "node"),
-            _copied("__meta_kubernetes_node_label_" + POOL.translate(_UNDERSCORES), "pool"),
+            _of_node(POOL, "pool"),
         ],
     }
+
+
+def _of_node(name: str, label: str) -> Spec:
+    """A label of the node, as a label of the target."""
+    return _copied(f"__meta_kubernetes_node_label_{name.translate(_UNDERSCORES)}", label)
 
 
 _UNDERSCORES = str.maketrans("./-", "___")
 """A label of Kubernetes as Prometheus writes it."""
 
 
-def _exporter(name: str, port: int) -> Spec:
-    """An exporter on nodes. Its series of a GPU name the pod that has the GPU."""
-    target = Target(job=name, namespace=EXPORTERS, label=f"{APP}={exporter(name)}", port=port)
+def _exporter(job: str, port: int, *names: str) -> Spec:
+    """An exporter on nodes, or several of one kind. Its series of a GPU name the pod that has the GPU."""
+    apps = [*map(exporter, names or (job,))]
+    label = f"{APP}={apps[0]}" if len(apps) == 1 else f"{APP} in ({', '.join(apps)})"
+    target = Target(job=job, namespace=EXPORTERS, label=label, port=port)
     return {**_pods(target), "metric_relabel_configs": run_labels()}
 
 
@@ -256,13 +299,19 @@ def exporter(name: str) -> str:
 
 
 def _containers() -> Spec:
-    """Scrape job for the use of resources by containers, as the kubelet of each node counts it."""
+    """Scrape job for the use of resources by containers, as the kubelet of each node counts it. Its `up`
+    says which exporters the node must have; series of containers do without these labels."""
     return {
         "job_name": "containers",
         "metrics_path": "/metrics/cadvisor",
         "kubernetes_sd_configs": [{"role": "node"}],
         **_authorized(),
-        "relabel_configs": [_copied("__meta_kubernetes_node_name", "node")],
+        "relabel_configs": [
+            _copied("__meta_kubernetes_node_name", "node"),
+            _of_node(POOL, "pool"),
+            _of_node(GPU_MAKER, "gpu_manufacturer"),
+            _of_node(INSTANCE_TYPE, "instance_type"),
+        ],
         "metric_relabel_configs": [
             _if(
                 "keep",
@@ -272,7 +321,10 @@ def _containers() -> Spec:
                 "container_(memory_working_set_bytes|cpu_usage_seconds_total)",
             ),
             _if("drop", "container", ""),
-            {"regex": "id|name|image", "action": "labeldrop"},
+            {
+                "regex": "id|name|image|pool|gpu_manufacturer|instance_type",
+                "action": "labeldrop",
+            },
             *run_labels(),
         ],
     }

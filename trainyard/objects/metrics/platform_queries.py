@@ -5,7 +5,7 @@ Names of metrics: as in queries.py.
 
 from __future__ import annotations
 
-from trainyard.objects.metrics.query import JOB, QUEUE, Query
+from trainyard.objects.metrics.query import JOB, NODE, QUEUE, Query
 
 
 def _share(metric: str) -> str:
@@ -88,6 +88,12 @@ PLATFORM: dict[str, Query] = {
         unit="short",
         legend="{{job}} {{node}}",
     ),
+    "nodes of pools": Query(
+        promql='max by (node) (up{job="containers",pool!="",WHERE})',
+        title="Nodes of pools whose kubelet answers",
+        unit="short",
+        legend=NODE,
+    ),
     "reconcile errors": Query(
         promql="sum by (job) (rate(controller_runtime_reconcile_errors_total{WHERE}[5m]))",
         title="Errors of controllers a second",
@@ -122,6 +128,16 @@ PLATFORM: dict[str, Query] = {
         promql="sum by (url) (rate(prometheus_remote_storage_samples_failed_total{WHERE}[5m]))",
         title="Samples that another place refuses, a second",
         unit="short",
+        legend="{{url}}",
+    ),
+    "samples late": Query(
+        # Not the newest sample in the queue less the newest that was sent: a full queue takes no more.
+        promql=(
+            "time() - max by (url) (max_over_time("
+            "prometheus_remote_storage_queue_highest_sent_timestamp_seconds{WHERE}[5m]))"
+        ),
+        title="Age of the newest sample that another place has taken",
+        unit="s",
         legend="{{url}}",
     ),
     "series": Query(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainyard.catalog.job_kinds import JOB_KINDS
-from trainyard.catalog.limits import BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS
+from trainyard.catalog.limits import BACKOFF_SECONDS
 from trainyard.catalog.program_intervals import LOOK_SECONDS
 from trainyard.plans.program import ProgramPlan
 
@@ -36,7 +36,10 @@ class GangsPlan:
     files: Mapping[str, str]
     """Name → text of its program."""
     ready_minutes: int
-    """A gang that lacks pods for longer gives its nodes back: as in trainyard/objects/queues/queues.py."""
+    """A gang that lacks pods for longer gives its nodes back: as in trainyard/objects/queues/queues.py, without the
+    minutes for a model."""
+    longest_backoff_seconds: int
+    """Most until its next try: as there."""
 
 
 def program(plan: GangsPlan) -> ProgramPlan:
@@ -61,7 +64,7 @@ def settings(plan: GangsPlan) -> str:
             "look_seconds": LOOK_SECONDS["gangs"],
             "ready_seconds": plan.ready_minutes * 60,
             "backoff_seconds": BACKOFF_SECONDS,
-            "longest_backoff_seconds": LONGEST_BACKOFF_SECONDS,
+            "longest_backoff_seconds": plan.longest_backoff_seconds,
         },
         indent=1,
     )

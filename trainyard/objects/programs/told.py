@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from trainyard.catalog.logs.symptoms import STARTING
 from trainyard.catalog.program_intervals import LOOK_SECONDS
 from trainyard.objects.iam.topics import publishing
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
@@ -34,6 +35,7 @@ MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("", "pods", ("list", "watch")),
     ("", "nodes", ("list", "watch")),
     ("", "namespaces", ("list", "watch")),
+    ("", "events", ("list", "watch")),
     MAY_READ_LOGS,
 )
 """API group, resource and verbs, in the whole cluster."""
@@ -111,6 +113,7 @@ def settings(plan: ToldPlan) -> str:
             "prices": plan.prices,
             "as_of": plan.as_of,
             "secrets": plan.secrets,
+            "symptoms": [asdict(each) for each in STARTING],
             **more_settings(plan.more_kinds),
         },
         indent=1,

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trainyard.catalog.fabric import LAYER
-from trainyard.catalog.limits import BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS
+from trainyard.catalog.limits import BACKOFF_SECONDS
 from trainyard.objects.jobs.pod_template import EFA, GPU, POOL, TAINT_VALUE, TOLERATIONS
 from trainyard.plans.controllers import ChartPlan
 from trainyard.plans.jobs import TEAM, Spec
 
 API = "kueue.x-k8s.io/v1beta2"
+KUEUE = "kueue"
+"""Name of the chart's release."""
 NAMESPACE, CONTROLLER = "kueue-system", "kueue-controller-manager"
 """Where the chart's controller runs, and its service account."""
 REPLICAS = 2
@@ -88,6 +90,10 @@ class QueuesPlan:
     fair_sharing: bool
     ready_minutes: int
     """A gang whose pods are not all ready after this time gives its nodes back."""
+    fetch_minutes: int
+    """Minutes of it for a runtime that fetches its model; 0: none does."""
+    longest_backoff_seconds: int
+    """Most between two attempts of such a gang."""
     origin: str | None = None
     """Kueue's `multiKueue.origin`: marks this environment's jobs in its workers' clusters. None: it has
     no workers."""
@@ -119,6 +125,8 @@ class TeamQueuePlan:
     """Other teams use its guaranteed nodes while they are idle."""
     preemption: Preemption
     fair_sharing: bool
+    max_urgency: Urgency
+    """Highest that its jobs can have."""
     check: str | None = None
     """Name of the AdmissionCheck that its jobs pass before they start."""
 
@@ -236,7 +244,7 @@ def configuration(plan: QueuesPlan) -> dict[str, Any]:
             "requeuingStrategy": {
                 "timestamp": "Eviction",
                 "backoffBaseSeconds": BACKOFF_SECONDS,
-                "backoffMaxSeconds": LONGEST_BACKOFF_SECONDS,
+                "backoffMaxSeconds": plan.longest_backoff_seconds,
             },
         },
         "clientConnection": {"qps": 50, "burst": 100},
@@ -245,9 +253,15 @@ def configuration(plan: QueuesPlan) -> dict[str, Any]:
     }
 
 
-def job_labels(team: str, urgency: Urgency | None) -> dict[str, str]:
-    """Labels of a job in the queue of a team."""
-    return {QUEUE_LABEL: team, URGENCY_LABEL: urgency or "normal"}
+def job_labels(team: str, urgency: Urgency | None, most: Urgency = "high") -> dict[str, str]:
+    """Labels of a job in the queue of a team. `most`: its highest urgency."""
+    return {QUEUE_LABEL: team, URGENCY_LABEL: urgency or usual_urgency(most)}
+
+
+def usual_urgency(most: Urgency) -> Urgency:
+    """The urgency of a job that says none: `normal`, or `most` where that is lower, because the namespace
+    admits no other."""
+    return min("normal", most, key=URGENCIES.__getitem__)
 
 
 def urgencies_up_to(most: Urgency) -> tuple[Urgency, ...]:

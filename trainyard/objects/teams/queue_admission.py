@@ -7,25 +7,53 @@ team_admission.py.
 
 from __future__ import annotations
 
-from trainyard.objects.queues.queues import (
-    CONTROLLER,
-    MANAGERS,
-    NAMESPACE,
-    QUEUE_LABEL,
-    URGENCY_LABEL,
-)
+from trainyard.objects.queues.queues import MANAGERS, QUEUE_LABEL, URGENCY_LABEL
 from trainyard.objects.teams.team_access import EVERYBODY
-from trainyard.objects.teams.team_admission import JOBS, RUNTIMES, Rule, annotated
+from trainyard.objects.teams.team_admission import (
+    BY_KUEUE,
+    JOBS,
+    NO_STOP,
+    RUNTIMES,
+    Rule,
+    annotated,
+    suspended,
+)
 from trainyard.objects.teams.teams import ALLOWED_URGENCIES
 from trainyard.plans.jobs import TEAM, Spec
 
 POLICY, RUNTIME_POLICY = "trainyard-team-queue", "trainyard-team-runtime"
+DELETION_POLICY = "trainyard-team-deletion"
+BY_THE_TEAM = f"request.userInfo.groups.exists(g, g in ['{EVERYBODY}', 'system:serviceaccounts:' + request.namespace])"
+"""CEL expression that is true of a request of somebody of the team, or of a pod of theirs."""
+_ADDS_FINALIZERS = (
+    f"{BY_THE_TEAM} && object.metadata.?finalizers.orValue([]).exists(f, oldObject == null ||"
+    " !(f in oldObject.metadata.?finalizers.orValue([])))"
+)
 _FOREIGN = [
     "kueue.x-k8s.io/managed",
     "kueue.x-k8s.io/pod-group-name",
     "kueue.x-k8s.io/prebuilt-workload-name",
 ]
 """Labels that make Kueue take the job for a part of something that it has started already."""
+
+CLEANED = ("Running", "All")
+"""Values of cleanPodPolicy with which no pod goes on when a PyTorchJob has ended."""
+
+
+def _leaves_pods(name: str) -> str:
+    return (
+        f"({name}.kind == 'PyTorchJob' &&"
+        f" !({name}.spec.?runPolicy.?cleanPodPolicy.orValue('') in {[*CLEANED]}))"
+    )
+
+
+def _class_for_kueue(name: str) -> str:
+    """PriorityClass that Kueue reads of a job; '' for none."""
+    return (
+        f"({name}.kind != 'PyTorchJob' || {name}.metadata.?labels[?'{URGENCY_LABEL}'].orValue('') != '' ? ''"
+        f" : {name}.spec.?runPolicy.?schedulingPolicy.?priorityClass.orValue(''))"
+    )
+
 
 RULES: dict[str, Rule] = {
     "queue": Rule(
@@ -42,13 +70,44 @@ RULES: dict[str, Rule] = {
         ),
         message=f"label {URGENCY_LABEL} must be low, normal or high, and at most the team's max_urgency",
     ),
+    # Any class of the cluster would do: system-node-critical is 2,000,001,000 (Kueue 0.16.2 and 0.19.2,
+    # kubeflowjob_controller.go: PriorityClass; jobframework/reconciler.go: ExtractPriority reads the label first).
+    "scheduling policy": Rule(
+        expression=(
+            f"{_class_for_kueue('object')} == '' ||"
+            f" (oldObject != null && {_class_for_kueue('oldObject')} == {_class_for_kueue('object')})"
+        ),
+        message=(
+            f"a job without label {URGENCY_LABEL} must not have spec.runPolicy.schedulingPolicy.priorityClass, which"
+            " Kueue takes for its urgency"
+        ),
+    ),
     "owner": Rule(
         expression="object.metadata.?ownerReferences.orValue([]).size() == 0",
         message="ownerReferences must not be set: Kueue does not queue what belongs to another job",
     ),
+    # A job that is being deleted is stopped by nobody (Kueue 0.16.2 and 0.19.2, jobframework/reconciler.go:
+    # ReconcileGenericJob returns before any stop; training-operator 1.8.1, pytorchjob_controller.go: Reconcile).
+    "finalizers": Rule(
+        expression=f"!({_ADDS_FINALIZERS})",
+        message=(
+            "finalizers must not be added: no queue can take GPUs back from a job that is deleted and stays"
+        ),
+    ),
     "group": Rule(
         expression=f"{_FOREIGN}.all(key, !(key in variables.labels))",
         message="labels must not make the job a part of another one: " + ", ".join(_FOREIGN),
+    ),
+    # Kueue gives back the quota of a job that has ended, and None is the operator's default (Kueue 0.16.2 and 0.19.2,
+    # kubeflowjob_controller.go: Finished; training-operator 1.8.1, pytorch_defaults.go and common/job.go).
+    "end": Rule(
+        expression=(
+            f"!{_leaves_pods('object')} || (oldObject != null && {_leaves_pods('oldObject')})"
+        ),
+        message=(
+            "a PyTorchJob must have spec.runPolicy.cleanPodPolicy: Running, or All: without it pods go on when the job"
+            " has ended, and keep GPUs that its queue gives to others"
+        ),
     ),
     "start": Rule(
         expression=(
@@ -58,11 +117,15 @@ RULES: dict[str, Rule] = {
     ),
 }
 """Subject of a rule → the rule. A job that runs may stay as it runs."""
-_FROM_A_MANAGER = Rule(
-    expression=f"'{MANAGERS}' in request.userInfo.groups || {RULES['group'].expression}",
-    message=RULES["group"].message,
-)
-"""The manager makes the Workload first, and then the job that belongs to it."""
+_FROM_A_MANAGER = {
+    name: Rule(
+        expression=f"'{MANAGERS}' in request.userInfo.groups || {RULES[name].expression}",
+        message=RULES[name].message,
+    )
+    for name in ("group", "end", "scheduling policy")
+}
+"""Rules in the place of those of the same name, where a manager hands jobs over. It makes the Workload first, and then
+the job that belongs to it. Its own cluster has judged the job otherwise, or the job is older than the rule."""
 
 
 WITH_SCHEDULES = {
@@ -115,10 +178,32 @@ def runtime_policy() -> Spec:
     }
 
 
+WHOLE = Rule(
+    expression=(
+        f"!({BY_THE_TEAM}) || !(request.?options.?propagationPolicy.orValue('') == 'Orphan' ||"
+        " request.?options.?orphanDependents.orValue(false))"
+    ),
+    message="a job must be deleted with its pods, not with Orphan: no queue can take GPUs back from pods without a job",
+)
+"""Rule for deletions. The garbage collector would take the job out of the owners of its pods or its JobSet, and Kueue
+knows neither (Kubernetes 1.35, garbagecollector.go: orphanDependents)."""
+
+
+def deletion_policy() -> Spec:
+    """The spec of the policy for jobs that somebody of a team deletes."""
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [{**each, "operations": ["DELETE"]} for each in JOBS]
+        },
+        "validations": [WHOLE.validation()],
+    }
+
+
 def policy(*, managed: bool, schedules: bool = False) -> Spec:
     """The spec of the policy. `managed`: another environment hands its jobs to this one. `schedules`: teams have
     them."""
-    own = {"group": _FROM_A_MANAGER} if managed else {}
+    own = _FROM_A_MANAGER if managed else {}
     rules = RULES | own | (WITH_SCHEDULES if schedules else {})
     return {
         "failurePolicy": "Fail",
@@ -135,28 +220,19 @@ def policy(*, managed: bool, schedules: bool = False) -> Spec:
                     " oldObject.metadata.?labels.orValue({}) ||"
                     " object.metadata.?ownerReferences.orValue([]) !="
                     " oldObject.metadata.?ownerReferences.orValue([])"
+                    f" || ({_ADDS_FINALIZERS})"
                 ),
-            }
+            },
+            NO_STOP,
         ],
         "variables": [
             {"name": "labels", "expression": "object.metadata.?labels.orValue({})"},
             {
                 "name": "kueue",
-                "expression": (
-                    f"request.userInfo.username == 'system:serviceaccount:{NAMESPACE}:{CONTROLLER}'"
-                ),
+                "expression": BY_KUEUE,
             },
-            {"name": "waits", "expression": _suspended("object")},
-            {"name": "waited", "expression": f"oldObject != null && {_suspended('oldObject')}"},
+            {"name": "waits", "expression": suspended("object")},
+            {"name": "waited", "expression": f"oldObject != null && {suspended('oldObject')}"},
         ],
         "validations": [rule.validation() for rule in rules.values()],
     }
-
-
-def _suspended(name: str) -> str:
-    """CEL expression that is true where a job waits. The policy sees a new job after Kueue's
-    webhook, which suspends it."""
-    return (
-        f"({name}.kind == 'PyTorchJob' ? {name}.spec.?runPolicy.?suspend.orValue(false)"
-        f" : {name}.spec.?suspend.orValue(false))"
-    )

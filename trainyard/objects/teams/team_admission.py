@@ -9,13 +9,14 @@ tests/controllers/test_team_attacks.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trainyard.objects.iam.secrets import DRIVER
 from trainyard.objects.jobs.pod_template import NO_DEVICES, TOLERATIONS, VISIBLE
 from trainyard.objects.jobs.schedule import AMOUNTS
+from trainyard.objects.queues.queues import CONTROLLER, NAMESPACE
 from trainyard.objects.teams.team_identity import SERVICE_ACCOUNT
 from trainyard.objects.teams.teams import IMAGE_PREFIXES, PRIORITIES, SCHEDULES, STARTER
 from trainyard.plans.jobs import TEAM, Spec
@@ -25,6 +26,11 @@ VOLUMES = ("configMap", "downwardAPI", "emptyDir", "persistentVolumeClaim", "pro
 past the team's claims."""
 _BY_THE_CLUSTER = ("node.kubernetes.io/memory-pressure",)
 """Taints that the API server lets pods tolerate by itself."""
+LONGEST_GRACE_SECONDS = 600
+"""Longest time that a team's pod may take to end. Kueue gives its quota to another team when it stops the job, and
+the GPUs are free when the pod has ended."""
+BY_KUEUE = f"request.userInfo.username == 'system:serviceaccount:{NAMESPACE}:{CONTROLLER}'"
+"""CEL expression that is true of a request of Kueue."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +70,12 @@ _KINDS = " || ".join(f"has(v.{kind})" for kind in VOLUMES)
 _DEFAULT_ACCOUNT = (
     f"s.?serviceAccountName.orValue('{SERVICE_ACCOUNT}') in {_listed('', SERVICE_ACCOUNT)}"
 )
+_TERMS = [
+    f"dyn(s.?affinity.?{kind}.?{when}DuringSchedulingIgnoredDuringExecution.orValue([]){inner})"
+    for kind in ("podAffinity", "podAntiAffinity")
+    for when, inner in (("required", ""), ("preferred", ".map(t, t.podAffinityTerm)"))
+]
+"""The lists of terms that name other pods."""
 RULES: dict[str, Rule] = {
     "volumes": Rule(
         expression=_of_pods(f"s.?volumes.orValue([]).all(v, {_KINDS})"),
@@ -84,13 +96,32 @@ RULES: dict[str, Rule] = {
         ),
         message="hostNetwork, hostPID and hostIPC must not be set",
     ),
+    # A device of amount 0 is on every node (Kubernetes 1.34 to 1.36, noderesources/fit.go).
     "tolerations": Rule(
         expression=_of_pods(
             f"s.?tolerations.orValue([]).all(t, t.?key.orValue('') in {_TAINTS}"
-            " || s.?containers.orValue([]).exists(c, t.?key.orValue('') in"
-            " c.?resources.?limits.orValue({})))"
+            " || s.?containers.orValue([]).exists(c, [c.?resources.?limits.orValue({})].exists(m,"
+            " m.exists(k, k == t.?key.orValue('') &&"
+            " quantity(string(m[k])).isGreaterThan(quantity('0'))))))"
         ),
         message="tolerations must be of the taints of pools, or of a device that the pod requests",
+    ),
+    # Anti-affinity counts both ways: with the pods of others, one pod keeps them off its whole pool or zone
+    # (kubernetes, interpodaffinity/filtering.go, satisfiesExistingPodsAntiAffinity; KEP-2249).
+    "affinity": Rule(
+        expression=_of_pods(
+            f"[{', '.join(_TERMS)}].all(l, l.all(t, !has(t.namespaceSelector) &&"
+            " t.?namespaces.orValue([]).all(n, n == request.namespace)))"
+        ),
+        message=(
+            "podAffinity and podAntiAffinity must be of pods of the team: no namespaceSelector, and no other namespaces"
+        ),
+    ),
+    "grace": Rule(
+        expression=_of_pods(
+            f"s.?terminationGracePeriodSeconds.orValue(30) <= {LONGEST_GRACE_SECONDS}"
+        ),
+        message=f"terminationGracePeriodSeconds must be at most {LONGEST_GRACE_SECONDS}",
     ),
     "priority": Rule(
         expression=_of_pods(
@@ -193,9 +224,11 @@ _BY_KIND = (
 )
 
 
-def policies(*, secrets: bool = False, schedules: bool = False) -> dict[str, Any]:
-    """Name → spec of each ValidatingAdmissionPolicy. `secrets`: pods mount those of Secrets
-    Manager. `schedules`: teams have them."""
+def policies(
+    *, queues: bool = False, secrets: bool = False, schedules: bool = False
+) -> dict[str, Any]:
+    """Name → spec of each ValidatingAdmissionPolicy. `queues`: Kueue stops jobs. `secrets`: pods mount those of
+    Secrets Manager. `schedules`: teams have them."""
     rules = RULES | (WITH_SECRETS if secrets else {}) | (WITH_SCHEDULES if schedules else {})
     runtimes = _resource("trainer.kubeflow.org", "trainjobs", "trainingruntimes")
     jobs = [runtimes, *JOBS[1:]]
@@ -203,7 +236,9 @@ def policies(*, secrets: bool = False, schedules: bool = False) -> dict[str, Any
         "trainyard-team-pods": _policy(
             rules, "[dyn(object.spec)]", [_resource("", "pods")], ["CREATE"]
         ),
-        "trainyard-team-jobs": _policy(rules, _BY_KIND, jobs, ["CREATE", "UPDATE"]),
+        "trainyard-team-jobs": _policy(
+            rules, _BY_KIND, jobs, ["CREATE", "UPDATE"], [NO_STOP] if queues else []
+        ),
         **({"trainyard-team-schedules": _of_schedules(rules)} if schedules else {}),
     }
 
@@ -246,10 +281,35 @@ RUNTIMES = _resource("trainer.kubeflow.org", "trainingruntimes")
 """A team's own runtimes, as a resource rule."""
 
 
+def suspended(name: str) -> str:
+    """CEL expression that is true where a job waits. The policy sees a new job after Kueue's
+    webhook, which suspends it."""
+    return (
+        f"({name}.kind == 'PyTorchJob' ? {name}.spec.?runPolicy.?suspend.orValue(false)"
+        f" : {name}.spec.?suspend.orValue(false))"
+    )
+
+
+NO_STOP: Spec = {
+    "name": "no-stop-by-kueue",
+    "expression": f"!({BY_KUEUE} && request.operation == 'UPDATE' && {suspended('object')})",
+}
+"""Match condition that lets Kueue stop any job. A rule may be younger than the job; a stop that it refused would leave
+the job's quota reserved, and with that the team that is guaranteed it waiting (Kueue 0.16.2 and 0.19.2, jobframework/
+reconciler.go: stopJob stands before UnsetQuotaReservation). A TrainJob that is older than the queues was not stopped:
+Kueue suspended its JobSet instead, and the Trainer started that again, many times a second
+(tests/controllers/test_late_kueue.py)."""
+
+
 def _policy(
-    rules: Mapping[str, Rule], pods: str, resources: list[Spec], operations: list[str]
+    rules: Mapping[str, Rule],
+    pods: str,
+    resources: list[Spec],
+    operations: list[str],
+    conditions: Sequence[Spec] = (),
 ) -> Spec:
-    """A policy that applies every rule to PodSpecs. `pods`: the expression that lists them."""
+    """A policy that applies every rule to PodSpecs. `pods`: the expression that lists them. `conditions`: on which a
+    request is judged at all."""
     return {
         "failurePolicy": "Fail",
         "matchConstraints": {
@@ -260,7 +320,8 @@ def _policy(
             {
                 "name": "spec-changes",
                 "expression": "request.operation == 'CREATE' || object.spec != oldObject.spec",
-            }
+            },
+            *conditions,
         ],
         "variables": [{"name": "pods", "expression": pods}],
         "validations": [rule.validation() for rule in rules.values()],

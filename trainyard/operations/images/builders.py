@@ -112,6 +112,20 @@ def copy_image(source: str, target: str, registry: Registry, sources: Sequence[R
         raise CannotBuild(f"crane copy {source} ended with {done.returncode}; its reason is above")
 
 
+def manifest(image: str, sources: Sequence[Registry]) -> bytes:
+    """The manifest of an image in its registry, byte by byte: of several platforms, their index. CannotBuild where
+    crane has none. `sources`: as of copy_image."""
+    require_crane()
+    with _private_folder(None, sources) as private:
+        variables = {**os.environ, "DOCKER_CONFIG": str(private)}
+        command = [CRANE, "manifest", image]
+        done = subprocess.run(command, env=variables, capture_output=True, check=False)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason"]
+        raise CannotBuild(f"crane manifest ended with {done.returncode}: {said[-1]}")
+    return done.stdout
+
+
 def builder_for(folder: Path) -> Builder:
     """The program that makes the image of a folder. CannotBuild where there is none."""
     if not (folder / dockerfile.NAME).is_file():
@@ -159,16 +173,17 @@ def _daemon() -> dict[str, str]:
 
 
 @contextmanager
-def _private_folder(registry: Registry, sources: Sequence[Registry] = ()) -> Iterator[Path]:
+def _private_folder(registry: Registry | None, sources: Sequence[Registry] = ()) -> Iterator[Path]:
     """A folder with config.json: the person's credentials of other registries, for the base, and those
-    of this one. `sources`: their credentials stand in for a login of the person, whose token may be
+    of this one, if there is one. `sources`: their credentials stand in for a login of the person, whose token may be
     old, but not for a helper that the person has named for the registry."""
     with TemporaryDirectory(prefix="trainyard-") as folder:
         own = _own_configuration()
         auths, named = own.get("auths") or {}, own.get("credHelpers") or {}
         helper = own.get("credsStore")
         helpers = {**(dict.fromkeys(auths, helper) if helper else {}), **named}
-        given = [registry, *(source for source in sources if source.host not in named)]
+        own_login = [registry] if registry else []
+        given = [*own_login, *(source for source in sources if source.host not in named)]
         ours = {each.host: {"auth": each.auth} for each in reversed(given)}
         config = {
             "auths": {**auths, **ours},

@@ -7,6 +7,7 @@ them (ECR user guide, registry_auth). What a push asks of IAM: the same, image-p
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from typing import Any
 
 from trainyard.derive.credentials import aws_session
 from trainyard.objects.iam.pull_through import CacheRule, imported, rules_of
-from trainyard.operations.images.builders import CannotBuild, Registry, copy_image
+from trainyard.operations.images.builders import CannotBuild, Registry, copy_image, manifest
 from trainyard.operations.images.image import registry_of
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.images import Copy, ecr_region, parts
@@ -92,6 +93,22 @@ class Mirror:
             print(f"pull-through rules are not known: {error}", file=sys.stderr)
             return []
         return rules_of(found["pullThroughCacheRules"])
+
+    def moved(self, there: Sequence[Looked]) -> list[tuple[Looked, str]]:
+        """Copies whose image is another one in its registry today, each with that one's digest. Only digests can
+        say it: a tag of a copy is never written again. `crane copy` keeps the digest; with --platform the
+        copy is an image that the index names (go-containerregistry 0.22.1, pkg/crane/copy.go)."""
+        sources, found = [*self._sources(there)], list[tuple[Looked, str]]()
+        for each in there:
+            try:
+                today = manifest(each.copy.image, sources)
+            except CannotBuild as error:
+                print(f"{each.copy.image}: not compared with its copy: {error}", file=sys.stderr)
+                continue
+            digest = f"sha256:{hashlib.sha256(today).hexdigest()}"
+            if each.digest != digest and each.digest.encode() not in today:
+                found.append((each, digest))
+        return found
 
     def require_push(self, missing: Sequence[Looked]) -> None:
         """CannotBuild where the registry is another account's and cannot take the copies: its owner

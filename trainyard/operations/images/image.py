@@ -22,7 +22,9 @@ from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.stack import Stack, read_stack
 from trainyard.operations.reach.stack_lines import Change, scalar_of_job, values_of_jobs
 from trainyard.operations.reach.target import update_command
+from trainyard.plans.access import AccessPlan
 from trainyard.problems import Refused, by_option
+from trainyard.rules.access import account_findings
 
 NOTHING = "Nothing was built, and nothing was changed."
 UNCHANGED = "The stack file was not changed."
@@ -123,8 +125,10 @@ def _pushed(wish: Wish, builder: Builder) -> str:
 
     try:
         plan = plan_stack(wish.stack.reading).accepted()
-        ecr = aws_session(plan.access).create_client("ecr", plan.access.region)
-        uri = _address(ecr, wish.repository)
+        session = aws_session(plan.access)
+        _require_account(plan.access, session)
+        ecr = session.create_client("ecr", plan.access.region)
+        uri = _address(ecr, wish)
         registry, host = registry_of(ecr.get_authorization_token()["authorizationData"])
         name = f"{host}/{wish.repository}:{wish.tag}"
         image = Image(folder=wish.folder, name=name, platform=_platform(wish))
@@ -136,13 +140,24 @@ def _pushed(wish: Wish, builder: Builder) -> str:
     return f"{uri}@{found['imageDetails'][0]['imageDigest']}"
 
 
-def _address(ecr: Any, repository: str) -> str:
+def _require_account(access: AccessPlan, session: Any) -> None:
+    """CannotBuild where the stack file refuses the account of the caller, as its AWS provider would: another account
+    may have a repository of the same name."""
+    if access.allowed_account_ids or access.forbidden_account_ids:
+        caller = session.create_client("sts", access.region).get_caller_identity()["Arn"]
+        for error in account_findings(access, caller):
+            raise CannotBuild(str(error))
+
+
+def _address(ecr: Any, wish: Wish) -> str:
     """Beginning of the names of images. CannotBuild where no update has made the repository."""
     try:
-        found = ecr.describe_repositories(repositoryNames=[repository])["repositories"]
+        found = ecr.describe_repositories(repositoryNames=[wish.repository])["repositories"]
     except ecr.exceptions.RepositoryNotFoundException:
         raise CannotBuild(
-            f"there is no repository {repository} yet. Fix: update the environment first"
+            f"there is no repository {wish.repository} yet. Fix: delete job {wish.job} from the stack file for now:"
+            " an update starts it, and its nodes would wait for the image. Then update the environment, which"
+            " makes the repository, add the job again, and repeat this command"
         ) from None
     return str(found[0]["repositoryUri"])
 

@@ -2,7 +2,7 @@
 into the registry that `artifacts.images` names.
 
 Which images: trainyard/derive/mirror.py. Images of EKS's own add-ons are in ECR of each region already.
-A second run copies nothing.
+A second run copies nothing, and names images whose tag was moved since: nodes go on pulling the copy.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TextIO
 
@@ -31,8 +31,8 @@ NOTHING = "Nothing was copied."
 
 
 def main(options: argparse.Namespace) -> int:
-    """Return 0 where every copy is there at the end, 1 where one is not, 2 where there is no terminal
-    to ask."""
+    """Return 0 where every copy is there at the end, 1 where one is not or is of an image that its tag no longer
+    means, 2 where there is no terminal to ask."""
     try:
         stack = read_stack(options.stack)
         plan = plan_stack(stack.reading).accepted()
@@ -48,8 +48,8 @@ def main(options: argparse.Namespace) -> int:
             return 0
         if options.charts:
             return copy_charts(stack, nothing=NOTHING, yes=options.yes, as_json=options.json)
-        _require_mirror(stack)
-        return _copied(plan, yes=options.yes, as_json=options.json)
+        named = _named_by_people(stack, plan, _require_mirror(stack))
+        return _copied(plan, named, yes=options.yes, as_json=options.json)
     except (CannotBuild, NotAssumed, FileNotFoundError, Refused) as error:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
         return 1
@@ -79,8 +79,20 @@ def _require_mirror(stack: Stack) -> str:
     return artifacts.images
 
 
-def _copied(plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_json: bool) -> int:
-    """Copy what is missing, after a question."""
+def _named_by_people(stack: Stack, plan: EnvironmentPlan | TeamPlan, mirror: str) -> set[str]:
+    """Copies of the images of jobs and of own runtimes. Trainyard pins the others to one version, and nobody waits
+    for what their registries put under its tag later."""
+    runtimes = stack.environment.trainer.own_runtimes.values()
+    return {
+        *(job.image for job in plan.jobs.values()),
+        *(copy_of(each.image, mirror) for each in runtimes),
+    }
+
+
+def _copied(
+    plan: EnvironmentPlan | TeamPlan, named: Collection[str], *, yes: bool, as_json: bool
+) -> int:
+    """Copy what is missing, after a question. `named`: of _named_by_people."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
@@ -90,6 +102,7 @@ def _copied(plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_json: bool) -> in
         imported = _imported(mirror, absent)
         missing = [each for each in absent if each not in imported]
         _announce(missing, imported, len(found), sys.stderr if as_json else sys.stdout)
+        moved = _moved(mirror, [each for each in found.values() if each.copy.copy in named])
         made, failed, code = list[Looked](), dict[str, str](), 0
         if missing:
             require_crane()
@@ -100,7 +113,17 @@ def _copied(plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_json: bool) -> in
         raise CannotBuild(f"ECR: {error}") from None
     _tell(found | {each.copy: each for each in made}, made, as_json=as_json)
     _regret(failed, len(missing))
-    return code or int(bool(failed))
+    _warn(moved)
+    return code or int(bool(failed or moved))
+
+
+def _moved(mirror: Mirror, looked: Sequence[Looked]) -> list[tuple[Looked, str]]:
+    """Copies of tags that mean another image today. Those that a pull-through rule imports ECR renews by itself,
+    once a day."""
+    tagged = [each for each in looked if each.digest and not parts(each.copy.image).digest]
+    found = mirror.moved(tagged)
+    imported = _imported(mirror, [each for each, _ in found])
+    return [(each, today) for each, today in found if each not in imported]
 
 
 def _imported(mirror: Mirror, absent: Sequence[Looked]) -> list[Looked]:
@@ -113,6 +136,16 @@ def _regret(failed: Mapping[str, str], of: int) -> None:
     if failed:
         print(f"{len(failed)} of {of} images were not copied:", file=sys.stderr)
         print(*command_line.table(failed.items()), sep="\n", file=sys.stderr)
+
+
+def _warn(moved: Sequence[tuple[Looked, str]]) -> None:
+    """Print the images whose tag was moved after they were copied."""
+    for each, today in moved:
+        print(
+            f"{each.copy.image} is another image now, {today}, than its copy, {each.digest}, which nodes go on"
+            " pulling. Fix: write the digest of now, or a new tag, into the stack file",
+            file=sys.stderr,
+        )
 
 
 def _announce(missing: Sequence[Looked], imported: Sequence[Looked], of: int, to: TextIO) -> None:

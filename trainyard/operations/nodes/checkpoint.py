@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import base64
 import posixpath
-import secrets
 import shlex
 import sys
 from collections.abc import Mapping
@@ -27,6 +26,7 @@ from trainyard.operations.nodes.shell_job import (
     pod_job,
     pool_of,
     runs,
+    shell_name,
 )
 from trainyard.operations.nodes.tensorboard import AMOUNTS, cheapest_pool
 from trainyard.operations.reach.consent import ask
@@ -67,7 +67,7 @@ def pod_of(stack: Stack, options: argparse.Namespace) -> Shell:
     folder = posixpath.join(STORES, place)
     return pod_job(
         stack,
-        f"checkpoint-{secrets.token_hex(3)}",
+        shell_name("checkpoint"),
         Wanted(
             pool=pool_of(stack, options.pool) if options.pool else cheapest_pool(stack, job.pool),
             image=options.image or job.image,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import secrets
 import socket
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from dataclasses import dataclass, field
 
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.operations.nodes.one_pod import described, may, running
-from trainyard.operations.nodes.shell_job import Shell, Wanted, pod_job
+from trainyard.operations.nodes.shell_job import Shell, Wanted, pod_job, shell_name
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import Kubectl, Login, Object, kubectl_with
 from trainyard.operations.reach.place import Reached, reached
@@ -78,7 +77,7 @@ def opened(options: argparse.Namespace, look_of: Callable[[Stack], tuple[Look, W
     try:
         stack = read_stack(options.stack)
         look, wanted = look_of(stack)
-        shell = pod_job(stack, f"{options.word}-{secrets.token_hex(3)}", wanted)
+        shell = pod_job(stack, shell_name(options.word), wanted)
     except (FileNotFoundError, Refused, RuntimeError) as error:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
         return 1

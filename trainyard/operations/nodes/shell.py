@@ -8,12 +8,11 @@ its stores (shell_job.py). It ends by itself after --minutes, also where this pr
 from __future__ import annotations
 
 import argparse
-import secrets
 import subprocess
 import sys
 
 from trainyard.operations.nodes.one_pod import described, may, running
-from trainyard.operations.nodes.shell_job import ENDED, Shell, shell_job
+from trainyard.operations.nodes.shell_job import ENDED, Shell, shell_job, shell_name
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import Reached, reached
@@ -30,7 +29,7 @@ def main(options: argparse.Namespace) -> int:
     try:
         shell = shell_job(
             read_stack(options.stack),
-            f"shell-{secrets.token_hex(3)}",
+            shell_name("shell"),
             pool=options.pool,
             image=options.image,
             gpus=options.gpus,

@@ -8,6 +8,7 @@ mounts are those of any other job. It is in no stack file.
 from __future__ import annotations
 
 import dataclasses
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,6 +96,11 @@ def shell_job(
             words=_waits(minutes) if command is None else runs(command, minutes),
         ),
     )
+
+
+def shell_name(word: str) -> str:
+    """A new name for the job of a word, one of SHELL_WORDS."""
+    return f"{word}-{secrets.token_hex(3)}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -101,6 +101,7 @@ def _prepared(options: argparse.Namespace) -> tuple[Hour, Mapping[str, Offer]]:
             f"PATH: must have {', '.join(missing)}; got none. Fix: install what is missing"
         )
     if proof is None:
+        _require_own_cluster(config[key])
         proof = _new(options, config, key)
         _require_empty(stack)
     elif options.at_most_dollars is not None:
@@ -143,6 +144,15 @@ def _new(options: argparse.Namespace, config: Mapping[str, Any], key: str) -> Pr
         limit_usd=str(options.at_most_dollars),
         versions={"Trainyard": TRAINYARD, "Python": platform.python_version()},
     )
+
+
+def _require_own_cluster(environment: Mapping[str, Any]) -> None:
+    """NotBegun where the cluster is somebody's: it has jobs and nodes that are not of the hour."""
+    if name := (environment.get("cluster") or {}).get("name"):
+        raise NotBegun(
+            "environment.cluster.name: must not be set, because the hour makes a cluster, measures it and deletes it"
+            f" with every job in it; got {name}. Fix: {NEW} in another folder"
+        )
 
 
 def _require_empty(stack: str) -> None:

@@ -56,15 +56,14 @@ def choose(
     *,
     word: str = "logs",
 ) -> Chosen:
-    """The job of this name, of a schedule its newest run; without a name the only job there is. `entries`: the
-    output `jobs` of the stack. `word`: what somebody has typed. Raises NoSuchJob."""
+    """The job of this name, of a schedule its newest run; without a name the only job there is. The name of an entry
+    means that entry alone: a team may have a job of the same name. `entries`: the output `jobs` of the stack. `word`:
+    what somebody has typed. Raises NoSuchJob."""
     jobs = [*every_job(kubectl, place)]
     if any(_is_of_an_update(body) and not entry_of(body, entries) for _, body in jobs):
         entries = {**made_jobs(deployment(place.stack)), **entries}
     found = [Chosen(kind=kind, body=body, entry=entry_of(body, entries)) for kind, body in jobs]
-    named = _newest(
-        [each for each in found if name in (None, each.entry, each.name, full_name(each.body))]
-    )
+    named = _meant(found, name, entries)
     if len(named) == 1:
         return named[0]
     if not found:
@@ -76,6 +75,16 @@ def choose(
         f"there are {len(named)} jobs in {place}: {', '.join(every)}. Fix: name one, as in trainyard {word} {every[0]}"
         f" --stack {place.stack}"
     )
+
+
+def _meant(
+    found: list[Chosen], name: str | None, entries: Mapping[str, Mapping[str, Any]]
+) -> list[Chosen]:
+    """Jobs that a name can mean; all of them without one."""
+    of_entry = [each for each in found if name in (None, each.entry)]
+    if of_entry or name in entries:
+        return _newest(of_entry)
+    return [each for each in found if name in (each.name, full_name(each.body))]
 
 
 def _is_of_an_update(body: Object) -> bool:
@@ -97,10 +106,13 @@ def _unknown(
             f"{name} is a sweep, and its runs in {place} are {', '.join(names)}. Fix: name one, as in trainyard"
             f" {word} {names[0]} --stack {place.stack}"
         )
-    every = _names(found)
-    gone = " It has been stopped, or it has not started." if name in entries else ""
+    if name in entries:
+        return NoSuchJob(
+            f"jobs.{name} has no job in {place}: it has been stopped, or has not started. trainyard status --stack"
+            f" {place.stack} lists the jobs that there are"
+        )
     return NoSuchJob(
-        f"there is no job {name} in {place}.{gone} Fix: {by_option('--job', every, 'a job')}"
+        f"there is no job {name} in {place}. Fix: {by_option('--job', _names(found), 'a job')}"
     )
 
 

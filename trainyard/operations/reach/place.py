@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.operations.reach.cluster import current_cluster
 from trainyard.operations.reach.kubectl import (
     UNSERVED,
@@ -154,3 +155,11 @@ def jobs_of(kubectl: Kubectl, kind: str, place: Place) -> list[Object]:
         if UNSERVED in str(error):
             return []
         raise PlaceError(f"cannot list {kind}: {error}") from error
+
+
+def pods_of(kubectl: Kubectl, job: Object) -> list[Object]:
+    """Pods of a job. RuntimeError where the cluster does not answer."""
+    namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
+    label = f"--selector={JOB_KINDS[job['kind']].pod_label}={name}"
+    found = kubectl("get", "pods", f"--namespace={namespace}", label, "--output=json")
+    return json.loads(found)["items"]

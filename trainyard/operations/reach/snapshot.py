@@ -16,6 +16,7 @@ from trainyard.catalog.job_kinds import (
     JOB_KINDS,
     RESTARTING,
     SUCCEEDED,
+    is_suspended,
     resource_of,
     true_conditions,
 )
@@ -118,8 +119,7 @@ class Job:
     @property
     def suspended(self) -> bool:
         """True where it is to have no pods, such as of a job that waits in a queue."""
-        spec = self.body["spec"]
-        return bool(spec.get("suspend") or spec.get("runPolicy", {}).get("suspend"))
+        return is_suspended(self.body)
 
     @property
     def percent(self) -> str:

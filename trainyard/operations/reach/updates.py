@@ -27,15 +27,16 @@ the account. Pulumi counts no default provider and no operation that failed."""
 
 @dataclass(frozen=True, kw_only=True)
 class Update:
-    """An entry of the history, which has ended. The history has no update that was killed."""
+    """An entry of the history. A state in files or in S3 has no update that goes on or was killed. Pulumi Cloud has it,
+    as in-progress and without its end (pulumi 3.259, pkg/cmd/pulumi/stack/stack_history.go)."""
 
     kind: str
     """Such as update, destroy, refresh or resource-import."""
     result: str
     """Such as succeeded."""
     message: str = ""
-    ended: datetime
-    """In whole seconds."""
+    ended: datetime | None
+    """In whole seconds; None of one that has not ended."""
     registered: Mapping[str, int] | None = None
     """Operation, such as create or same → number of resources; None where the history does not tell."""
     sections: frozenset[str] = field(default=frozenset())
@@ -64,7 +65,9 @@ class Update:
         return any(map(self._is_before, _times(state)))
 
     def _is_before(self, moment: str | None) -> bool:
-        return bool(moment) and datetime.fromisoformat(moment) > self.ended + _SECOND
+        if not moment or self.ended is None:
+            return False
+        return datetime.fromisoformat(moment) > self.ended + _SECOND
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,12 +77,22 @@ class History:
     entries: tuple[Update, ...]
 
     @property
+    def goes_on(self) -> bool:
+        """True where the newest entry has not ended. None begins while another goes on, so an older one was killed."""
+        return bool(self.entries) and self.entries[0].ended is None
+
+    @property
     def last(self) -> Update | None:
         """The newest `pulumi up` or `pulumi destroy` that has begun with its objects; None where none has ended.
         Others, such as the refresh of a repair and an update that was refused, say nothing about what an update
         has left."""
         return next(
-            (each for each in self.entries if each.kind in _UPDATES and not each.refused), None
+            (
+                each
+                for each in self.entries
+                if each.kind in _UPDATES and each.ended and not each.refused
+            ),
+            None,
         )
 
     @property
@@ -107,6 +120,8 @@ class History:
 
     def is_settled(self, state: Entry) -> bool:
         """True where the last update succeeded, or none has begun, and none was killed after it."""
+        if self.goes_on:
+            return False
         if self.last is None:
             begun = any(True for _ in _times(state))
             return self.ends_refused and not begun and not self.entries[0].is_older_than(state)
@@ -119,7 +134,7 @@ class History:
     def is_open(self, state: Entry) -> bool:
         """True where an update runs, or was killed: the state has operations that have not ended, or is newer
         than all that has ended."""
-        if state["deployment"].get("pending_operations"):
+        if self.goes_on or state["deployment"].get("pending_operations"):
             return True
         if not self.entries:
             return bool(state["deployment"].get("resources"))
@@ -150,7 +165,7 @@ def history_of(stack: str) -> History:
                 kind=each.get("kind", ""),
                 result=each.get("result", ""),
                 message=each.get("message", ""),
-                ended=datetime.fromisoformat(each["endTime"]),
+                ended=datetime.fromisoformat(each["endTime"]) if each.get("endTime") else None,
                 registered=each.get("resourceChanges"),
                 sections=frozenset(_SECTIONS & (each.get("config") or {}).keys()),
             )

@@ -1,8 +1,9 @@
-"""`trainyard drain STACK`: delete every training job on the cluster of a stack, before the stack is destroyed.
+"""`trainyard drain STACK`: delete the training jobs on the cluster of a stack, before the stack is destroyed.
 
 `pulumi destroy` deletes the jobs of the stack itself. A job that a user has submitted by hand keeps
 its runtime (by a finalizer) and its nodes (by pods that must not be disrupted): destroy would wait
-half an hour for them, and fail. For a team stack only the jobs in the team's namespace are deleted.
+half an hour for them, and fail. For a team stack only the jobs in the team's namespace are deleted, and in a
+cluster of somebody else only what the destroy deletes or would wait for (own_jobs.py).
 
 The cluster is the one in the stack's own outputs. The current context of kubectl is not used.
 """
@@ -10,12 +11,10 @@ The cluster is the one in the stack's own outputs. The current context of kubect
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterable
 
-from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.waiting import goes_on
 from trainyard.operations.reach.cluster import kubeconfig_in
 from trainyard.operations.reach.consent import ask
@@ -24,14 +23,16 @@ from trainyard.operations.reach.kubectl import (
     Object,
     kubectl_with,
 )
-from trainyard.operations.reach.place import Place, every_job, reached, title
+from trainyard.operations.reach.place import Place, every_job, pods_of, reached, title
 from trainyard.operations.reach.pulumi import deployment
 from trainyard.operations.reach.snapshot import last_condition
 from trainyard.operations.reach.target import update_command
 from trainyard.operations.recovery.kept import before, exporting, forgotten
+from trainyard.operations.recovery.own_jobs import MadeByStack, made_in, split
 from trainyard.operations.recovery.reservations import reservations
 
 NOTHING = "No job was deleted."
+LEFT_ALONE = "left alone, in no namespace of the stack and on none of its pools"
 POLL_SECONDS = 2.0
 LOOKS = 2
 """Looks in a row that must find no pod: a controller that has not heard yet of a deletion can make
@@ -66,24 +67,27 @@ def main(options: argparse.Namespace) -> int:
                     )
                 )
             kubectl = kubectl_with(cluster.login, "--request-timeout=150s")
-            code = drain(cluster.place, kubectl, yes=options.yes)
+            code = drain(cluster.place, kubectl, made_in(state), yes=options.yes)
     except RuntimeError as error:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
         return 1
-    if not options.yes:
-        up = update_command(options.stack, options.live)
-        kept = before(resources, options.stack, up=up)
-        lost = (*exporting(resources), *forgotten(resources, options.stack))
-        for line in (*lost, *kept, *reservations(options.stack)):
-            print(line)
+    kept = before(resources, options.stack, up=update_command(options.stack, options.live))
+    lost = (*exporting(resources), *forgotten(resources, options.stack))
+    for line in (*lost, *kept, *reservations(options.stack)):
+        print(line)
     return code
 
 
-def drain(place: Place, kubectl: Kubectl, *, yes: bool) -> int:
-    """List the jobs, ask, and delete them; the exit code. RuntimeError before a job is deleted."""
-    jobs = every_job(kubectl, place)
+def drain(place: Place, kubectl: Kubectl, made: MadeByStack | None, *, yes: bool) -> int:
+    """List the jobs, ask, and delete them; the exit code. `made`: what the stack has in a cluster of somebody
+    else. RuntimeError before a job is deleted."""
+    made = None if place.namespace else made
+    jobs, others = split(kubectl, every_job(kubectl, place), made)
+    for _, job in others:
+        print(f"{LEFT_ALONE}: {title(job)}")
     if not jobs:
-        print(f"no training job in {place}: nothing to delete")
+        whose = f" of stack {place.stack}" if others else ""
+        print(f"no training job{whose} in {place}: nothing to delete")
         return 0
     for _, job in jobs:
         print(f"{title(job)}, {last_condition(job)['type']}")
@@ -92,7 +96,7 @@ def drain(place: Place, kubectl: Kubectl, *, yes: bool) -> int:
         return code
     for kind, job in jobs:
         delete(kubectl, kind, job)
-    return _remaining(kubectl, place) or int(not ended(kubectl, [job for _, job in jobs]))
+    return _remaining(kubectl, place, made) or int(not ended(kubectl, [job for _, job in jobs]))
 
 
 def delete(kubectl: Kubectl, kind: str, job: Object) -> None:
@@ -133,7 +137,7 @@ def ended(kubectl: Kubectl, jobs: Iterable[Object]) -> bool:
 
 def pods_that_go_on(kubectl: Kubectl, job: Object) -> list[Object]:
     """Pods of a job that hold a node, or wait for one. RuntimeError where the cluster does not answer."""
-    return [pod for pod in _pods_of(kubectl, job) if goes_on(pod)]
+    return [pod for pod in pods_of(kubectl, job) if goes_on(pod)]
 
 
 def _pods(kubectl: Kubectl, job: Object) -> list[str]:
@@ -141,15 +145,7 @@ def _pods(kubectl: Kubectl, job: Object) -> list[str]:
     hold its claims. RuntimeError where the cluster does not answer."""
     return [
         f"pod {job['metadata']['namespace']}/{pod['metadata']['name']} ({_phase(pod)})"
-        for pod in _pods_of(kubectl, job)
-    ]
-
-
-def _pods_of(kubectl: Kubectl, job: Object) -> list[Object]:
-    namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
-    label = f"--selector={JOB_KINDS[job['kind']].pod_label}={name}"
-    return json.loads(kubectl("get", "pods", f"--namespace={namespace}", label, "--output=json"))[
-        "items"
+        for pod in pods_of(kubectl, job)
     ]
 
 
@@ -157,10 +153,11 @@ def _phase(pod: Object) -> str:
     return pod.get("status", {}).get("phase", "Unknown")
 
 
-def _remaining(kubectl: Kubectl, place: Place) -> int:
+def _remaining(kubectl: Kubectl, place: Place, made: MadeByStack | None) -> int:
     """Return 1 where jobs remain, or cannot be listed, and print that."""
     try:
-        jobs = ", ".join(title(job) for _, job in every_job(kubectl, place))
+        own, _ = split(kubectl, every_job(kubectl, place), made)
+        jobs = ", ".join(title(job) for _, job in own)
     except RuntimeError as error:
         jobs = str(error)
     if jobs:

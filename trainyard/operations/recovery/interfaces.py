@@ -43,8 +43,8 @@ def leaked(session: boto3.Session, resources: list[Resource]) -> list[LeakedInte
     it used. Empty while the cluster exists, or the stack has neither subnet nor group."""
     return [
         LeakedInterface(id=one["NetworkInterfaceId"], subnet=one["SubnetId"])
-        for name, place in sorted(_places(resources).items())
-        if not _exists(session, name)
+        for name, place in sorted(places(resources).items())
+        if not exists(session, name)
         for page in session.client("ec2")
         .get_paginator("describe_network_interfaces")
         .paginate(
@@ -58,7 +58,7 @@ def leaked(session: boto3.Session, resources: list[Resource]) -> list[LeakedInte
     ]
 
 
-def _places(resources: list[Resource]) -> dict[str, Any]:
+def places(resources: list[Resource]) -> dict[str, Any]:
     """Cluster → the filter for where its nodes' interfaces are."""
     subnets = [resource for resource in resources if resource["type"] == SUBNET]
     ids = [subnet["id"] for subnet in subnets]
@@ -89,7 +89,8 @@ def delete(session: boto3.Session, interface: LeakedInterface) -> None:
             raise
 
 
-def _exists(session: boto3.Session, cluster: str) -> bool:
+def exists(session: boto3.Session, cluster: str) -> bool:
+    """True while EKS has the cluster."""
     try:
         session.client("eks").describe_cluster(name=cluster)
     except ClientError as error:

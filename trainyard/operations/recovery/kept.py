@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from trainyard.catalog.aws.prices import lustre_per_month
+from trainyard.catalog.aws.prices import lustre_per_month, price
 from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.replacing.urn import stack_of, title_of, type_of
 from trainyard.stores.kinds import KINDS
@@ -23,6 +23,8 @@ HISTORY = "trainyard:jobs:History"
 """Type of the component of `environment.history`."""
 STORES = {kind.holds_data for kind in KINDS.values()}
 PRICES = "https://aws.amazon.com/fsx/lustre/pricing"
+DELETES = "deletes it with what is not exported yet"
+TAKES_LINKS = "keeps it and takes its links away, so that S3 never gets what is not exported yet"
 HEADING = "to delete what was kept, too"
 GONE = "once AWS has deleted it: the state forgets it"
 REST = "delete the network that was kept for it"
@@ -44,19 +46,22 @@ def lost(resources: Iterable[Object]) -> list[str]:
 
 
 def exporting(resources: Iterable[Object]) -> list[str]:
-    """A line for each file system that a destroy deletes and that exports to S3: what FSx has not exported yet goes
-    with it (FSx for Lustre user guide, delete-file-system)."""
+    """A line for each file system that exports to S3 and that a destroy deletes, or keeps without its links: what FSx
+    has not exported yet goes with it, or never reaches S3 (FSx for Lustre user guide, delete-file-system; FSx API,
+    DeleteDataRepositoryAssociation)."""
     every = [*resources]
-    exports = {
-        (each.get("outputs") or {}).get("fileSystemId")
+    links = [
+        (each, (each.get("outputs") or {}).get("fileSystemId"))
         for each in every
         if each["type"] == LINK and _exports(each.get("outputs") or {})
-    }
+    ]
+    ends = {id_ for link, id_ in links if not link.get("protect")}
     return [
-        f"{title_of(each['urn'])} {each['id']} exports to S3 in the background, and the destroy deletes it with what is"
-        " not exported yet: first wait until its metric AgeOfOldestQueuedMessage in CloudWatch (AWS/FSx) is 0"
+        f"{title_of(each['urn'])} {each['id']} exports to S3 in the background, and the destroy"
+        f" {TAKES_LINKS if each.get('protect') else DELETES}: first wait until its metric"
+        " AgeOfOldestQueuedMessage in CloudWatch (AWS/FSx) is 0"
         for each in every
-        if each["type"] == FILE_SYSTEM and each.get("id") in exports and not each.get("protect")
+        if each["type"] == FILE_SYSTEM and each.get("id") in ends
     ]
 
 
@@ -154,6 +159,8 @@ def _price(resource: Object) -> str:
     if not deletions(resource):
         return "which is protected from deletion"
     inputs, region = resource.get("inputs") or {}, _region(resource)
+    if mibps := inputs.get("provisionedThroughputInMibps"):
+        return _provisioned(resource["id"], int(mibps), region)
     if "storageCapacity" not in inputs:
         return "billed by the data in it"
     monthly = lustre_per_month(
@@ -166,4 +173,15 @@ def _price(resource: Object) -> str:
         return f"about ${monthly:,.0f}/month"
     return (
         f"{inputs['storageCapacity']:,.0f} GiB, whose price in {region} is not known here: {PRICES}"
+    )
+
+
+def _provisioned(id_: str, mibps: int, region: str) -> str:
+    """Cost of an EFS file system with provisioned throughput: an upper bound, because the throughput that its data
+    gives costs nothing (EFS user guide, performance)."""
+    found = price("efs", "provisioned", region)
+    cost = f"up to ${found.usd * mibps:,.0f}/month" if found else "money"
+    return (
+        f"billed by the data in it and {cost} for {mibps:,} MiB/s, used or not (`aws efs update-file-system"
+        f" --file-system-id {id_} --throughput-mode elastic --region {region}` ends that)"
     )

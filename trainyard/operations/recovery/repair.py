@@ -8,10 +8,11 @@ objects by their names and tags and imports them into the state; then `pulumi up
 object of a killed replacement takes the place of the old one there, unless the stack file wants the old
 one again (replacements.py). AWS objects whose update was killed or that the next update changes, objects
 whose deletion has not ended (deletions.py), and objects of the cluster that are gone from it are read again.
-It changes five things in the account: it uninstalls Helm releases whose installation or deletion has not
+It changes six things in the account: it uninstalls Helm releases whose installation or deletion has not
 ended, rolls back those whose upgrade has not ended, removes the egress rule that AWS adds to a new security
-group, deletes a role that has no name in the program, and after a failed destroy deletes the network
-interfaces that the VPC CNI left in the stack's subnets (interfaces.py).
+group, deletes a role that has no name in the program, and where the cluster is gone ends the instances of its
+pools (instances.py) and, after a failed destroy, deletes the network interfaces that the VPC CNI left in the
+stack's subnets (interfaces.py).
 
 It first lists its changes and asks. After a yes it makes these changes and no others, and only if
 no update has run in between.
@@ -51,7 +52,13 @@ from trainyard.operations.reach.pulumi import (
 )
 from trainyard.operations.reach.stack_account import session_of
 from trainyard.operations.reach.updates import REPAIR, History, history_of
-from trainyard.operations.recovery import deletions, interfaces, ongoing_changes, replacements
+from trainyard.operations.recovery import (
+    deletions,
+    instances,
+    interfaces,
+    ongoing_changes,
+    replacements,
+)
 from trainyard.operations.recovery.adoption import Wanted
 from trainyard.operations.recovery.interfaces import LeakedInterface
 from trainyard.operations.recovery.pause import pause
@@ -62,6 +69,9 @@ PATIENCE_SECONDS = 1800
 """Seconds to wait for an object that AWS is still creating. A cluster takes ten minutes."""
 NOTHING = "No object and no state was changed."
 ROLE = "aws:iam/role:Role"
+CLUSTER = "aws:eks/cluster:Cluster"
+NO_CLUSTER: Entry = {"deployment": {}}
+"""State without a kubeconfig."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,15 +161,19 @@ class Repair:
 
 def repair(stack: str, *, yes: bool, restored: bool = False) -> int:
     """Find the changes, list them, ask, and make them; the exit code. After an update that succeeded
-    it does nothing, unless the state is an older one that somebody has `restored`. PulumiError where an
-    object could not be read."""
+    it does nothing but end instances without a cluster, unless the state is an older one that somebody has
+    `restored`. PulumiError where an object could not be read."""
     state = deployment(stack)
     pending = _pending(state)
+    session = _without_cluster(state)
+    if session and (code := _end_instances(stack, state, session, yes=yes)):
+        return code
     history = history_of(stack)
     if not (restored or pending) and (why := _settled_by(state, history)):
         print(f"{stack}: {why}; nothing to repair")
         return 0
-    with StackCluster.of(state) as cluster:
+    # The refresh that takes out of the state what was in a cluster that is gone leaves the kubeconfig there.
+    with StackCluster.of(NO_CLUSTER if session and not _has_objects(state) else state) as cluster:
         cluster.require_answer(stack)
         found = look(stack, state, history, cluster)
         if cluster.failure:
@@ -177,11 +191,41 @@ def repair(stack: str, *, yes: bool, restored: bool = False) -> int:
     return 0
 
 
+def _without_cluster(state: Entry) -> boto3.Session | None:
+    """A session with the account of a stack whose cluster is gone, from its state and from AWS; None where there is
+    one, or where there was none."""
+    resources = state["deployment"].get("resources") or []
+    clusters = interfaces.places(resources)
+    if not clusters or any(each["type"] == CLUSTER for each in resources):
+        return None
+    session = session_of(state)
+    return None if any(interfaces.exists(session, name) for name in clusters) else session
+
+
+def _has_objects(state: Entry) -> bool:
+    """True where objects of a cluster are in the state."""
+    every = state["deployment"].get("resources") or []
+    return any(each["type"].startswith("kubernetes:") for each in every)
+
+
+def _end_instances(stack: str, state: Entry, session: boto3.Session, *, yes: bool) -> int:
+    """List instances that have run on without their cluster, ask, and end them; the exit code."""
+    if not (found := instances.left(session, state["deployment"]["resources"])):
+        return 0
+    _same_account(stack, state, session)
+    print("\n".join(f"ends {each}" for each in found), flush=True)
+    if code := ask("End these?" if len(found) > 1 else "End it?", yes=yes, otherwise=NOTHING):
+        return code
+    instances.end(session, found)
+    print("AWS ends what was listed within minutes", flush=True)
+    return 0
+
+
 def _settled_by(state: Entry, history: History) -> str:
     """Reason why nothing can be amiss; empty where something can. A killed update is not in the history: one
     that had no operation under way leaves a state that is newer than the last one that ended."""
     last = history.last
-    if last is None and not history.ends_refused:
+    if last is None and not (history.ends_refused or history.goes_on):
         return "" if state["deployment"].get("resources") else "no update has run yet"
     if not history.is_settled(state):
         return ""

@@ -178,7 +178,7 @@ def _pool(
         name=name,
         instance_types=tuple(sorted({node["metadata"]["labels"].get(TYPE, "") for node in nodes})),
         nodes={state: states.count(state) for state in dict.fromkeys(states)},
-        most=max(_limits(made), default=None),
+        most=_most(made),
         gpus=sum(allocatable(node, GPU) for node in nodes),
         gpus_used=sum(pod_gpus(pod) for pod in snapshot.of("pods") if _holds(pod, names)),
         usd_per_hour=sum((each.usd for each in paid if each), Decimal()),
@@ -186,11 +186,10 @@ def _pool(
     )
 
 
-def _limits(made: list[Object]) -> Iterator[int]:
-    """Most nodes that each of these NodePools may have."""
-    for node_pool in made:
-        if limit := node_pool["spec"].get("limits", {}).get("nodes"):
-            yield int(limit)
+def _most(made: list[Object]) -> int | None:
+    """Most nodes that the NodePools of a pool may have, one for each of its types; None where one has no limit."""
+    limits = [node_pool["spec"].get("limits", {}).get("nodes") for node_pool in made]
+    return sum(map(int, limits)) if limits and all(limits) else None
 
 
 def coming(snapshot: Snapshot, nodes: Collection[str]) -> list[Object]:

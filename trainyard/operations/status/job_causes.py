@@ -10,12 +10,8 @@ from decimal import Decimal
 from trainyard.catalog.aws.prices import price
 from trainyard.catalog.logs.first_end import first_to_fail
 from trainyard.catalog.logs.noted import noted_at
-from trainyard.catalog.logs.symptoms import (
-    GRACE_SECONDS,
-    PENDING,
-    RENDEZVOUS,
-    read,
-)
+from trainyard.catalog.logs.symptom import read
+from trainyard.catalog.logs.symptoms import GRACE_SECONDS, PENDING, RENDEZVOUS
 from trainyard.catalog.logs.waiting import (
     about,
     message_about_placement,

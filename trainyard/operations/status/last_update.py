@@ -22,7 +22,8 @@ def line(
     account. `locks`: those of the stack."""
     command = update_command(stack, live)
     if locks or history.is_open(state):
-        return _open(stack, state, command, live=live, locks=locks)
+        locked = live and bool(locks or history.goes_on)
+        return _open(stack, state, command, locked=locked, locks=locks)
     if history.is_repaired(state):
         return (
             f"`trainyard repair` has mended the state of {stack} since the last update: `{command}` goes on"
@@ -46,9 +47,9 @@ def refreshed(stack: str, history: History) -> str:
     )
 
 
-def _open(stack: str, state: Entry, command: str, *, live: bool, locks: Sequence[Lock]) -> str:
+def _open(stack: str, state: Entry, command: str, *, locked: bool, locks: Sequence[Lock]) -> str:
     """A sentence about an update that has not ended. Only an engine of this machine is known to run, or to be
-    gone."""
+    gone. `locked`: `pulumi cancel` takes a lock away, which Pulumi Cloud keeps itself."""
     runs = next((each for each in locks if each.lives), None)
     if runs:
         return (
@@ -65,7 +66,7 @@ def _open(stack: str, state: Entry, command: str, *, live: bool, locks: Sequence
             " whether that process still runs, this machine cannot know."
         )
     # The rehearsal's own words take the lock of a killed engine away.
-    away = f"`pulumi cancel --stack {stack}` takes its lock away, " if locks and live else ""
+    away = f"`pulumi cancel --stack {stack}` takes its lock away, " if locked else ""
     then = f"{first}{away}`trainyard repair --stack {stack}` lists what it left and mends the state"
     return (
         f"An update of {stack} {how}{_under_way(state)}.{holder} {then}; then `{command}` goes on."

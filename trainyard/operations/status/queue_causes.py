@@ -23,7 +23,7 @@ from trainyard.operations.status.finding import Finding
 from trainyard.operations.status.upgrade import jobs_left_behind
 
 LACKS = re.compile(r"insufficient unused quota for \S+ in flavor (\S+), (\d+) more needed")
-NEVER = re.compile(r"insufficient quota for \S+ in flavor (\S+),.*maximum capacity \((\d+)\)")
+NEVER = re.compile(r"insufficient quota for \S+ in flavor (\S+),.*?maximum capacity \((\d+)\)")
 EVICTED = {
     "Preempted": "it was stopped for a job with the right to its nodes",
     "PodsReadyTimeout": "it did not get all its pods in time and gave its nodes back",
@@ -93,8 +93,8 @@ def _why(snapshot: Snapshot, workload: Object) -> dict[str, str]:
     message = condition_of(workload, "QuotaReserved").get("message", "")
     half = HALF if TRIES in _notes(workload) else ""
     before = EVICTED.get(condition_of(workload, "Evicted").get("reason", ""), half)
-    if match := NEVER.search(message):
-        pool, most = match.groups()
+    if never := _never(message):
+        pool, most = never
         return {
             "why": f"it never starts: the team can have at most {most} GPUs of pool {pool}",
             "do": f"write fewer nodes; or raise in the environment what limits them, max_nodes of"
@@ -114,6 +114,16 @@ def _why(snapshot: Snapshot, workload: Object) -> dict[str, str]:
         "why": f"{before}{before and '; '}{message or 'Kueue has not looked at it yet'}",
         "do": "kubectl -n kueue-system logs -l app.kubernetes.io/name=kueue --tail=50",
     }
+
+
+def _never(message: str) -> tuple[str, str] | None:
+    """Pool and GPUs of it that are the most a team can have, where some pods of a job fit none. Kueue names every
+    pool that they could have (0.16.9 and 0.19.2, flavorassigner.go, Assignment.Message)."""
+    for pods in message.split("; "):
+        if not LACKS.search(pods) and (found := NEVER.findall(pods)):
+            pool, most = max(found, key=lambda each: int(each[1]))
+            return pool, most
+    return None
 
 
 def _has_rivals(snapshot: Snapshot, workload: Object) -> bool:
@@ -153,18 +163,28 @@ def _hidden(snapshot: Snapshot) -> tuple[str, ...]:
 
 def _others_waiting(snapshot: Snapshot, workload: Object, pool: str) -> Iterator[str]:
     """Jobs that wait for GPUs of the pool and can get them earlier: of the own team those before
-    it, of other teams all, because their guarantees decide and not their order."""
-    team = workload["spec"].get("queueName", "")
+    it, and smaller ones, because Kueue starts whatever fits (BestEffortFIFO); of other teams all,
+    because their guarantees decide and not their order."""
+    team, own = workload["spec"].get("queueName", ""), _lacking(workload, pool)
     for each in snapshot.of("workloads"):
-        lacks = LACKS.search(condition_of(each, "QuotaReserved").get("message", ""))
-        waits = lacks and lacks[1] == pool and not _is(each, "QuotaReserved")
-        if each is workload or not waits or _is(each, "Finished"):
+        lacking = _lacking(each, pool)
+        if each is workload or not lacking or _is(each, "Finished"):
             continue
         theirs = each["spec"].get("queueName", "")
         if theirs != team:
             yield f"{_owner(each)} of team {theirs} waits for them, too"
         elif _turn(each) < _turn(workload):
             yield f"{_owner(each)} goes first"
+        elif lacking < own:
+            yield f"{_owner(each)} needs fewer and can pass it"
+
+
+def _lacking(workload: Object, pool: str) -> int:
+    """GPUs of the pool that a waiting job lacks; 0 where it waits for none of them."""
+    reserved = condition_of(workload, "QuotaReserved")
+    lacks = LACKS.search(reserved.get("message", ""))
+    waits = lacks and lacks[1] == pool and reserved.get("status") != "True"
+    return int(lacks[2]) if lacks and waits else 0
 
 
 def _turn(workload: Object) -> tuple[int, datetime]:

@@ -38,7 +38,7 @@ from trainyard.operations.reach.target import (
     kubeconfig,
 )
 from trainyard.operations.reach.updates import History, history_of
-from trainyard.operations.recovery import kept
+from trainyard.operations.recovery import instances, kept
 from trainyard.operations.recovery.reservations import reservations
 from trainyard.operations.status import by_hand, helm_releases, last_update, pools, upgrade
 from trainyard.operations.status.diagnosis import SILENCE, diagnose
@@ -86,6 +86,8 @@ def _without_answer(options: argparse.Namespace, state: Object, open_update: str
     """Print what the state alone knows. Without a cluster there are no logs to read next."""
     if open_update:
         print(open_update)
+    for line in instances.named(options.stack, state):
+        print(line)
     if kubeconfig_in(state) is None:
         there = state["deployment"].get("resources") or []
         destroy = destroy_command(options.stack, options.live)

@@ -121,6 +121,7 @@ def budget_problems(plan: EnvironmentPlan | TeamPlan) -> Iterator[InputError | I
         yield at.must(
             f"be no less than an idle month costs, {idle.said}",
             got=plain(float(use.usd_a_month)),
+            fix=f"write {math.ceil(month)}{guessed}",
             write=math.ceil(month),
         )
     elif month > use.usd_a_month:

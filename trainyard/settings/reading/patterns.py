@@ -16,6 +16,7 @@ from trainyard.settings.job import Name
 from trainyard.settings.network import SubnetId, VpcId
 from trainyard.settings.reading import examples
 from trainyard.settings.reading.examples import KEY, POLICY, ROLE
+from trainyard.settings.section import LONGEST_NAME
 from trainyard.settings.stores import BackupId, FileSystemId, MaintenanceWindow, nearest_window
 from trainyard.settings.team_entry import ImagePrefix, S3Prefix
 
@@ -40,7 +41,7 @@ def as_name(text: str, holder: str = "") -> str:
     plain = re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
     one = SINGULAR.get(holder, "name")
     named = plain if plain[:1].isalpha() else f"{one}-{plain or 1}"
-    return named[:32].strip("-")
+    return named[:LONGEST_NAME].strip("-")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pydantic
 
-from trainyard.catalog.aws.zones import ZONE_LETTERS
+from trainyard.catalog.aws.zones import every_zone_name
 from trainyard.catalog.scalars import engine_time, engine_value
 from trainyard.problems import At, InputError
 from trainyard.settings.aws import AwsConfig
@@ -251,7 +251,7 @@ def any_environment(region: str) -> Reading:
 def _region_of(environment: Any) -> str | None:
     """The region that an environment's zone lies in."""
     zone = str(environment.get("zone")) if isinstance(environment, dict) else ""
-    return zone[:-1] if zone[-1:] in ZONE_LETTERS.get(zone[:-1], " ") else None
+    return zone[:-1] if zone in every_zone_name(zone[:-1]) else None
 
 
 def _no_region(region: str | None) -> InputError:

@@ -26,9 +26,12 @@ class ScheduleConfig:
     begins when it has ended, or never if that is later than `starting_deadline_minutes`. `replace`: that run
     is deleted, and the new one begins when its pods are gone."""
     starting_deadline_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] = 60
-    """Minutes after its time in which a run can still begin. Later it is left out."""
+    """Minutes after its time in which a run can still be made; later it is left out. So long it waits for the run
+    before it, for room in the team's quota and for the API server. A run that is made and waits in a queue is not left
+    out."""
     keep_runs: Annotated[int, pydantic.Field(ge=1, le=100, strict=True)] = 3
     """Number of complete runs that stay in the cluster with their pods and logs, and of failed ones. Older
     ones are deleted. `environment.history` keeps a record of each."""
     suspend: bool = False
-    """`true`: no run begins. A run that goes on is not ended."""
+    """`true`: no run begins. A run that goes on is not ended. `false` again starts the last time that was left out, if
+    it is no longer ago than `starting_deadline_minutes`."""

@@ -38,7 +38,7 @@ def test_efs_reads_and_writes_as_its_region_does() -> None:
         for region, speed in speeds.items()
     } == {
         "us-east-1": (5, 60),
-        "ap-northeast-2": (1, 60),
+        "ap-northeast-2": (5, 60),
         "sa-east-1": (1, 20),
         None: (1, 20),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,16 @@ def test_the_lines_that_are_shown_end_with_the_one_that_says_why(
     found = reason_of(log, KNOWN)
     if found.line == right:
         assert right in "\n".join(found.shown[-12:]) and len(found.shown) <= 20
+
+
+@pytest.mark.parametrize("unit", ["x", "a.", "elastic/agent ", "nccl: (local_rank: 1)"])
+def test_a_line_without_an_end_takes_no_minutes(unit: str) -> None:
+    """A bar of progress without a terminal, or a tensor that is printed: one line of 120,000 characters."""
+    began = time.perf_counter()
+    read = reason_of(f"{unit * (120_000 // len(unit))}\nValueError: no rows", KNOWN)
+    assert read.line == "ValueError: no rows"
+    assert time.perf_counter() - began < 10
+
+
+def test_of_a_line_without_an_end_the_beginning_is_read() -> None:
+    assert _found(f"ValueError: {'x' * 120_000}").startswith("ValueError: xxx")

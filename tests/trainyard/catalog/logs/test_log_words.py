@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from trainyard.catalog.logs.log_words import nothing_done, nothing_to_do, resumed_from, saved
+from trainyard.catalog.logs.log_words import (
+    last_step,
+    nothing_done,
+    nothing_to_do,
+    resumed_from,
+    saved,
+)
 
 
 @pytest.mark.parametrize(
@@ -82,3 +90,19 @@ def test_a_trainer_of_transformers_that_had_finished_had_nothing_to_do() -> None
 )
 def test_a_run_that_prints_a_step_or_does_not_resume_had_something_to_do(lines: list[str]) -> None:
     assert nothing_done(lines) is None
+
+
+@pytest.mark.parametrize("unit", ["checkpoint of size ", "Epoch 1: 1%|", "1%|"])
+def test_a_line_without_an_end_takes_no_minutes(unit: str) -> None:
+    began = time.perf_counter()
+    line = unit * (500_000 // len(unit))
+    assert nothing_done(["resumed from step 40", f"{line} nothing"]) == "step 40"
+    assert last_step([line]) is None
+    assert time.perf_counter() - began < 10
+
+
+def test_of_a_line_without_an_end_the_end_is_read() -> None:
+    """A bar of progress is one line, however often it was drawn."""
+    bar = "".join(f"\r  1%|   | {step}/90000 [00:40<01:00]" for step in range(9000))
+    assert last_step([bar]) == "1%|   | 8999/90000 [00:40<01:00]"
+    assert saved(f"{bar}Saving model checkpoint to /a") == "/a"

@@ -6,13 +6,8 @@ import re
 
 import pytest
 
-from trainyard.catalog.logs.symptoms import (
-    PENDING,
-    RENDEZVOUS,
-    STARTING,
-    Symptom,
-    read,
-)
+from trainyard.catalog.logs.symptom import Symptom, read
+from trainyard.catalog.logs.symptoms import PENDING, RENDEZVOUS, STARTING
 
 KARPENTER = "Failed to schedule pod, "
 POOL = (

@@ -53,9 +53,9 @@ def test_the_verdict_about_a_public_run_is_not_the_opposite_of_its_end(run: dict
     assert said != (NO if run["fits"] else YES)
 
 
-def test_at_least_20_verdicts_are_certain_and_right_and_of_both_kinds() -> None:
+def test_most_verdicts_are_certain_and_right_and_of_both_kinds() -> None:
     certain = [run for run in RUNS if verdict(run) == (YES if run["fits"] else NO)]
-    assert len(certain) >= 20 and {run["fits"] for run in certain} == {True, False}
+    assert len(certain) > len(RUNS) / 2 and {run["fits"] for run in certain} == {True, False}
     assert all(run["source"].startswith(("https://", "arXiv:")) for run in RUNS)
     documents = " ".join((CHECKOUT / "docs/jobs.md").read_text().split())
     said = f"of {len(RUNS)} public runs with a known end it calls {len(certain)} with certainty"

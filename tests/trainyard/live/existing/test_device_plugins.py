@@ -24,10 +24,13 @@ PLUGIN = PluginFound(
 )
 
 
-def said(*plugins: PluginFound, operator: bool = False) -> list[str]:
+def said(
+    *plugins: PluginFound, operator: bool = False, standing: tuple[str, ...] = ()
+) -> list[str]:
     told = Mock(spec=Account)
     told.cluster_objects.return_value = {OPERATOR: OWNER} if operator else {}
     told.device_plugins.return_value = list(plugins)
+    told.cluster_nodes.return_value = [*standing]
     plan = environment_plan(*IN_CLUSTER)
     return [str(finding) for finding in plugin_findings(told, plan, NAME)]
 
@@ -57,9 +60,27 @@ def test_one_that_does_not_meet_the_stacks_own_is_no_warning(plugin: PluginFound
     assert said(plugin) == []
 
 
-def test_the_gpu_operator_is_found_by_its_crd_and_named_once() -> None:
-    [warning] = said(PLUGIN, operator=True)
-    assert "NVIDIA's GPU Operator" in warning and "nvidia.com/gpu.deploy.operands=false" in warning
+OF_OPERATOR = replace(
+    PLUGIN,
+    name="nvidia-device-plugin-daemonset",
+    namespace="gpu-operator",
+    selected=("nvidia.com/gpu.deploy.device-plugin",),
+)
+
+
+def test_the_gpu_operator_leaves_alone_what_pools_launch() -> None:
+    assert said(OF_OPERATOR, operator=True) == []
+
+
+def test_nodes_that_stood_before_pools_had_the_label_get_the_command() -> None:
+    [warning] = said(OF_OPERATOR, operator=True, standing=("ip-10-0-0-7", "ip-10-0-0-8"))
+    command = "kubectl label node ip-10-0-0-7 ip-10-0-0-8 nvidia.com/gpu.deploy.operands=false"
+    assert "NVIDIA's GPU Operator" in warning and f"Run `{command}`" in warning
+
+
+def test_another_plugin_beside_the_operator_is_found() -> None:
+    [warning] = said(PLUGIN, OF_OPERATOR, operator=True)
+    assert "DaemonSet gpus-nvdp" in warning
 
 
 def test_a_cluster_that_does_not_answer_is_one_warning() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
@@ -11,7 +12,7 @@ import pytest
 from tests.support.existing_stores import EFS, EXISTING_STORES
 from tests.support.existing_vpc import EXISTING_VPC
 from tests.support.stackfile import environment, environment_plan
-from trainyard.live.existing.efs_policy import MOUNT, WRITE, policy_warnings
+from trainyard.live.existing.efs_policy import MOUNT, ROOT, WRITE, policy_warnings
 from trainyard.live.existing.stores import store_checks
 from trainyard.live.questions.account import Account
 from trainyard.plans.identity import Identity
@@ -44,7 +45,7 @@ def _said(*statements: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("everybody", ["*", {"AWS": "*"}, {"AWS": ["*"]}])
 @pytest.mark.parametrize(
-    "action", [[MOUNT, WRITE], "elasticfilesystem:Client*", "*", "ElasticFileSystem:*"]
+    "action", [[MOUNT, WRITE, ROOT], "elasticfilesystem:Client*", "*", "ElasticFileSystem:*"]
 )
 def test_a_policy_that_lets_everybody_in_is_no_finding(action: Any, everybody: Any) -> None:
     assert _said(TLS, _allow(action, everybody)) == []
@@ -58,15 +59,26 @@ def test_a_policy_that_lets_everybody_in_is_no_finding(action: Any, everybody: A
 def test_a_policy_that_lets_only_roles_in_keeps_every_job_out(statement: dict[str, Any]) -> None:
     [warning] = _said(statement)
     assert warning == (
-        f"environment.storage.home.efs.file_system_id: the policy of {EFS} does not let everybody {MOUNT} and {WRITE}."
+        f"environment.storage.home.efs.file_system_id: the policy of {EFS} does not let everybody {MOUNT} or {WRITE} or"
+        f" {ROOT}."
         " Pods mount it without an IAM role, so jobs cannot mount it: such a pod never starts. Have its owner allow"
-        f' both to Principal "*"; aws efs describe-file-system-policy --file-system-id {EFS} prints the policy'
+        f' this to Principal "*"; aws efs describe-file-system-policy --file-system-id {EFS} prints the policy'
     )
 
 
 def test_a_policy_that_only_lets_read_is_said_to_refuse_what_jobs_write() -> None:
-    [warning] = _said(_allow(MOUNT, "*"), _allow(WRITE, {"AWS": ROLE}))
+    [warning] = _said(_allow([MOUNT, ROOT], "*"), _allow(WRITE, {"AWS": ROLE}))
     assert f"everybody {WRITE}. " in warning and "so jobs cannot write to it." in warning
+
+
+def test_a_policy_without_root_access_is_said_to_refuse_what_root_writes() -> None:
+    """Pods run as root unless their image or file says more: EFS writes for them as 65534."""
+    statement = _allow([MOUNT, WRITE], "*")
+    [warning] = _said(statement)
+    assert f"everybody {ROOT}. " in warning and "cannot write to it as root" in warning
+    points = replace(PLAN, apart=True)
+    policy = json.dumps({"Statement": [statement]})
+    assert [*policy_warnings(points, policy)] == [], "access points have a user of their own"
 
 
 def test_the_account_is_asked_about_each_existing_efs_and_about_no_other_store() -> None:

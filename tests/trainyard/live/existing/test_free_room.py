@@ -143,3 +143,23 @@ def test_a_file_system_that_grows_by_itself_has_no_size(kind: str, gib: int) -> 
     account, _ = asking("fsx", "describe_file_systems", {"FileSystems": [described]})
     told = account.lustre_file_system(LUSTRE)
     assert told and told.capacity_gib == gib
+
+
+@pytest.mark.parametrize(
+    ("squash", "becomes"), [({}, ""), ({"RootSquash": "0:0"}, ""), ({"RootSquash": "1:2"}, "1:2")]
+)
+def test_root_of_a_file_system_stays_root_unless_it_is_squashed(
+    squash: dict[str, str], becomes: str
+) -> None:
+    described = {
+        "FileSystemType": "LUSTRE",
+        "Lifecycle": "AVAILABLE",
+        "StorageCapacity": 1200,
+        "LustreConfiguration": {
+            "DeploymentType": "PERSISTENT_2",
+            "RootSquashConfiguration": squash,
+        },
+    }
+    account, _ = asking("fsx", "describe_file_systems", {"FileSystems": [described]})
+    told = account.lustre_file_system(LUSTRE)
+    assert told and told.root_becomes == becomes

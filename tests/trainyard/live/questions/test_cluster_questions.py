@@ -19,7 +19,7 @@ from trainyard.catalog.chart_objects import ObjectName
 from trainyard.live.questions import cluster_questions
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
-from trainyard.live.questions.cluster_questions import OwnerFound, PluginFound
+from trainyard.live.questions.cluster_questions import DnsPodFound, OwnerFound, PluginFound
 from trainyard.plans.access import AccessPlan
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -37,7 +37,26 @@ OBJECTS: dict[str, list[dict[str, Any]]] = {
         {"name": JOBSETS.name, "annotations": HELM, "managedFields": [{"manager": "helm"}]},
     ],
     "/apis/apps/v1/namespaces/kube-system/daemonsets": [
-        {"name": PLUGIN.name, "managedFields": [{"manager": "kubectl"}, {"manager": "kubectl"}]}
+        {"name": PLUGIN.name, "managedFields": [{"manager": "kubectl"}, {"manager": "kubectl"}]},
+        {
+            "metadata": {"name": "aws-node"},
+            "spec": {
+                "template": {
+                    "spec": {
+                        "containers": [
+                            {"name": "aws-eks-nodeagent"},
+                            {
+                                "name": "aws-node",
+                                "env": [
+                                    {"name": "WARM_ENI_TARGET", "value": "1"},
+                                    {"name": "MY_NODE_NAME", "valueFrom": {}},
+                                ],
+                            },
+                        ]
+                    }
+                }
+            },
+        },
     ],
     "/apis/apps/v1/daemonsets": [
         {
@@ -46,6 +65,7 @@ OBJECTS: dict[str, list[dict[str, Any]]] = {
                 "template": {
                     "spec": {
                         "containers": [{"image": f"{name}:1"}],
+                        "nodeSelector": {"gpu": "true"},
                         "tolerations": [{"key": "nvidia.com/gpu"}, {"operator": "Exists"}],
                         "volumes": [{"emptyDir": {}}, {"hostPath": {"path": folder}}],
                     }
@@ -57,10 +77,24 @@ OBJECTS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+OBJECTS["/apis/crd.k8s.amazonaws.com/v1alpha1/eniconfigs"] = [{"name": "us-east-2a"}]
+OBJECTS["/api/v1/nodes"] = [{"name": "node-1"}, {"name": "node-2"}]
+PODS = "/api/v1/namespaces/kube-system/pods"
+OBJECTS[PODS] = [
+    {
+        "metadata": {"name": "coredns-1"},
+        "spec": {},
+        "status": {"podIP": "10.0.0.9", "hostIP": "10.0.0.4"},
+    },
+    {"metadata": {"name": "coredns-2"}, "spec": {}, "status": {"phase": "Pending"}},
+]
+
+
 class ApiServer(BaseHTTPRequestHandler):
     """Answers one object a page, and notes what it was asked with."""
 
     asked: list[tuple[str, str]] = []
+    queries: list[dict[str, list[str]]] = []
     status = 200
 
     def do_CONNECT(self) -> None:
@@ -70,11 +104,15 @@ class ApiServer(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         url = urllib.parse.urlsplit(self.path)
         query = urllib.parse.parse_qs(url.query)
+        type(self).queries.append(query)
         token = self.headers["Authorization"].removeprefix("Bearer k8s-aws-v1.")
         signed = base64.urlsafe_b64decode(token + "==").decode()
         type(self).asked.append((self.headers["Accept"], signed))
         page = int(query.get("continue", ["0"])[0])
         items = OBJECTS.get(url.path, [])
+        _, _, one = query.get("fieldSelector", [""])[0].partition("metadata.name=")
+        if one:
+            items = [each for each in items if each.get("metadata", {}).get("name") == one]
         more = str(page + 1) if page + 1 < len(items) else ""
         # Go writes an empty list as null, as the world of an existing cluster has shown.
         shown = [one if "spec" in one else {"metadata": one} for one in items[page : page + 1]]
@@ -145,7 +183,28 @@ def test_a_device_plugin_is_told_by_the_folder_that_it_mounts(server: dict[str, 
         images=("nvdp:1",),
         tolerated=("nvidia.com/gpu", ""),
         owner=OwnerFound(release=("jobset", "jobset-system"), managers=()),
+        selected=("gpu",),
     )
+
+
+def test_nodes_are_named_by_their_labels(server: dict[str, Any]) -> None:
+    assert account(server).cluster_nodes("research", "a=b,c!=d") == ["node-1", "node-2"]
+    assert ApiServer.queries[-1]["labelSelector"] == ["a=b,c!=d"]
+
+
+def test_eni_configs_are_named(server: dict[str, Any]) -> None:
+    assert account(server).eni_configs("research") == ["us-east-2a"]
+
+
+def test_pods_of_dns_say_their_addresses_once_they_have_one(server: dict[str, Any]) -> None:
+    assert account(server).dns_pods("research") == [
+        DnsPodFound(address="10.0.0.9", node="10.0.0.4")
+    ]
+    assert ApiServer.queries[-1]["labelSelector"] == ["k8s-app=kube-dns"], "also on the second page"
+
+
+def test_the_variables_of_the_vpc_cni_are_those_with_a_value(server: dict[str, Any]) -> None:
+    assert account(server).cni_env("research") == {"WARM_ENI_TARGET": "1"}
 
 
 def test_a_server_that_says_no_or_does_not_answer_is_no_crash(

@@ -6,6 +6,7 @@ import pytest
 
 from tests.corpus.bad_names import NAMES, RUNTIME, V1, V2
 from tests.support.stackfile import at, environment
+from tests.trainyard.manifests.test_admission import NO_SHM
 from trainyard.manifests.admission import judged
 from trainyard.problems import InputError, Problem
 from trainyard.settings.environment import EnvironmentConfig
@@ -30,7 +31,8 @@ def said(text: str, wanted: EnvironmentConfig, namespace: str = "training") -> l
         production=False,
         privileged_pods=True,
     )
-    return [*found.errors, *found.warnings]
+    said = [*found.errors, *found.warnings]
+    return [each for each in said if NO_SHM not in str(each)]
 
 
 def made(case: str) -> str:
@@ -117,6 +119,16 @@ def test_in_a_team_s_queue_kueue_resumes_and_the_stack_writes_the_labels(case: s
     assert [text for text in found if "queue" in text or "urgency" in text] == found
     assert len(found) == (1 if IN_QUEUE[case][1] else 0)
     assert all(text.startswith(IN_QUEUE[case][1]) for text in found)
+
+
+def test_a_priority_of_the_scheduling_policy_is_said_to_be_nobody_s() -> None:
+    """Kueue reads it, but for the label that the stack writes."""
+    text = made("a policy of gangs").replace("minAvailable: 2", "priorityClass: high")
+    [here] = texts(said(text, environment(QUEUES, TEAM), "team-vision"))
+    assert "Kueue reads the urgency that the stack writes; delete it" in here
+    assert "urgency beside `manifest` says which goes first" in here
+    [alone] = texts(said(text, environment()))
+    assert "Kueue" not in alone and "priorityClassName in the pods says which goes first" in alone
 
 
 def test_a_job_of_the_environment_is_in_no_queue() -> None:

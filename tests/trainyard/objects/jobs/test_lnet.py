@@ -44,6 +44,7 @@ def test_the_node_config_is_as_it_was_and_the_script_is_one(
     assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
 
 
+INSTALL = "dnf install -y --disablerepo=* --enablerepo=amazonlinux lustre-client"
 PROGRAMS = ("ip", "dnf", "modprobe", "lnetctl", "realpath", "basename", "tee")
 
 
@@ -113,7 +114,7 @@ def test_each_device_has_the_messages_under_way_that_aws_asks_for(tmp_path: Path
 
 def test_lustre_comes_last_and_prefers_efa_to_the_port_that_tcp_has(tmp_path: Path) -> None:
     said = ran("p5.48xlarge", tmp_path)
-    assert said[0] == "dnf install -y lustre-client" and said[-1] == "modprobe lustre"
+    assert said[0] == INSTALL and said[-1] == "modprobe lustre"
     assert (
         "modprobe kefalnd ipif_name=ens32" in said
         and "lnetctl net add --net tcp --if ens32" in said
@@ -132,7 +133,7 @@ def test_a_node_on_which_it_fails_has_no_efa_in_lustres_network_and_says_so(
 
 
 def test_a_node_over_tcp_gets_the_programs_of_the_client_and_loads_nothing(tmp_path: Path) -> None:
-    assert ran("", tmp_path) == ["dnf install -y lustre-client"]
+    assert ran("", tmp_path) == [INSTALL]
 
 
 @pytest.mark.parametrize("instance_type", ["", "p5.48xlarge"])
@@ -144,6 +145,12 @@ def test_the_options_of_the_modules_stand_before_a_module_is_loaded(
         "options ptlrpc ptlrpcd_per_cpt_max=64",
         "options ksocklnd credits=2560",
     ]
+
+
+@pytest.mark.parametrize("instance_type", ["", "p5.48xlarge"])
+def test_no_repository_holds_a_node_up(instance_type: str) -> None:
+    """That of NVIDIA does not answer without a way to the internet."""
+    assert "  timeout 90 dnf install" in parts(instance_type)["text/x-shellscript"]
 
 
 def test_a_node_whose_client_does_not_arrive_says_so_and_joins(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from tests.support.metrics import metrics_plan
 from trainyard.objects.metrics.alerts import alerts, rules
 from trainyard.objects.metrics.metrics import prometheus_config
 from trainyard.objects.metrics.queries import QUERIES
+from trainyard.operations.nodes.shell_job import shell_name
+from trainyard.plans.jobs import SHELL_WORDS
 
 PROMTOOL = paths.BIN / "promtool"
 pytestmark = pytest.mark.skipif(
@@ -60,6 +62,11 @@ def gang(*values: float) -> Series:
         for rank, work in enumerate(values)
         for name, value in gpu(f"DCGM_FI_PROF_{metric}_ACTIVE", rank, work).items()
     }
+
+
+def of_run(run: str, series: Series) -> Series:
+    """The series of another run."""
+    return {name.replace('run="t5"', f'run="{run}"'): values for name, values in series.items()}
 
 
 def spinning(tensor: float, dram: float) -> Series:
@@ -151,6 +158,35 @@ def lost(step: float) -> Series:
     return steadily("prometheus_remote_storage_samples_failed_total", 0, step, url=url)
 
 
+def node(*answers: str, kubelet: int = 1, **labels: str) -> Series:
+    """A node whose kubelet answers Prometheus, and of whose exporters these do."""
+    found = always("up", kubelet, job="containers", node="n0", **labels)
+    for job in answers:
+        found |= always("up", 1, job=job, node="n0", pool="h100")
+    return found
+
+
+def of_pool(*answers: str, kubelet: int = 1) -> Series:
+    """A node of a pool with GPUs and EFA."""
+    exporter = metrics_plan().efa
+    assert exporter
+    labels = {"gpu_manufacturer": "nvidia", "instance_type": exporter.instance_types[0]}
+    return node(*answers, kubelet=kubelet, pool="h100", **labels)
+
+
+def young(minutes: int) -> Series:
+    """A node that joined so long before it is looked at, and pulls the images of its exporters."""
+    [name] = of_pool()
+    return {name: f"_x{2 * (MINUTES - 5 - minutes)} 1x{2 * (minutes + 5)}"}
+
+
+def late(start: float, step: float) -> Series:
+    """The moment of the newest sample that another place has taken; the clock begins at 0."""
+    url = "https://aps-workspaces/workspaces/ws-0/api/v1/remote_write"
+    sent = "prometheus_remote_storage_queue_highest_sent_timestamp_seconds"
+    return steadily(sent, start, step, url=url)
+
+
 def taken(reason: str, *, at_minute: int = MINUTES - 15) -> Series:
     """A counter that begins with its first event, beside a Karpenter that was there before."""
     before, after = 2 * at_minute, 2 * (MINUTES - at_minute)
@@ -171,8 +207,11 @@ CASES: dict[str, tuple[tuple[Series, ...], tuple[Series, ...]]] = {
     "NodeSilent": ((sick("waiting"),), ({}, sick("held"))),
     "NodeNotGone": ((sick("replacing"),), ({}, sick("draining"))),
     "RunStandsStill": (
-        (gang(0, 0), spinning(0, 0.001)),
-        (gang(0.4, 0.4), gang(0, 0.4), spinning(0, 0.3), spinning(0.2, 0)),
+        (gang(0, 0), spinning(0, 0.001), of_run("shell-game", gang(0, 0))),
+        (
+            *(gang(0.4, 0.4), gang(0, 0.4), spinning(0, 0.3), spinning(0.2, 0)),
+            *(of_run(shell_name(word), gang(0)) for word in SHELL_WORDS),
+        ),
     ),
     "HalfGangIdle": (
         (gang(0, 0.5), gang(0.06, 0, 0.06)),
@@ -207,8 +246,17 @@ CASES: dict[str, tuple[tuple[Series, ...], tuple[Series, ...]]] = {
         ({}, efa(0), efa(0.2, 0.2), efa(0.5, devices=32)),
     ),
     "ExporterDown": (
-        (always("up", 0, job="gpus", node="n0"), always("up", 0, job="efa", node="n0")),
-        (always("up", 1, job="gpus", node="n0"), always("up", 0, job="karpenter", node="s0")),
+        (
+            *(always("up", 0, job="gpus", node="n0"), always("up", 0, job="efa", node="n0")),
+            *(of_pool("nodes", "efa"), of_pool("gpus", "efa"), of_pool("nodes", "gpus")),
+            *(of_pool(), young(12), node(pool="cpus", instance_type="c7i.8xlarge")),
+        ),
+        (
+            *(always("up", 1, job="gpus", node="n0"), always("up", 0, job="karpenter", node="s0")),
+            *(of_pool("nodes", "gpus", "efa"), of_pool(kubelet=0), young(8)),
+            node("nodes", pool="cpus", instance_type="c7i.8xlarge"),
+            *(node(instance_type="m7i.large"), node(gpu_manufacturer="nvidia")),
+        ),
     ),
     "NodesCannotLaunch": (
         (launch_errors("Create", 1),),
@@ -224,6 +272,7 @@ CASES: dict[str, tuple[tuple[Series, ...], tuple[Series, ...]]] = {
     "StoreFull": ((lustre(5e9, 0),), (lustre(50e9, 0),)),
     "StoreFills": ((lustre(60e9, -0.4e9),), (lustre(60e9, -1e6), lustre(5e9, 0))),
     "SamplesLost": ((lost(1),), (lost(0), {})),
+    "SamplesLate": ((late(0, 0), late(2000, 0)), (late(0, 30), late(-300, 30), late(3000, 0), {})),
     "ControllerDown": (
         (answering(karpenter=0), answering(kueue=-1)),
         (answering(),),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.metrics import RECORDED, metrics_plan
+from tests.support.metrics import RECORDED, metrics_plan, names_in
 from tests.support.recording import CHECKOUT
 from trainyard.catalog.logs.xids import XID_CLASSES
 from trainyard.objects.metrics.alerts import alerts
@@ -19,32 +19,11 @@ from trainyard.objects.metrics.metrics import GPU_COUNTERS, MetricsPlan
 from trainyard.objects.metrics.queries import QUERIES
 
 OF_PROMETHEUS = {"up"}
-WORDS = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*_[a-zA-Z0-9_]*")
-FUNCTIONS = {
-    *(
-        "group_left",
-        "histogram_quantile",
-        "label_values",
-        "max_over_time",
-        "predict_linear",
-        "sum_over_time",
-    )
-}
-LABELS = {"sick_node", "sick_pool", "cluster_queue", "job_namespace", "resource_type", "__name__"}
 
 
 @pytest.fixture(scope="module")
 def plan() -> MetricsPlan:
     return metrics_plan()
-
-
-def named(promql: str) -> set[str]:
-    """The metrics that a query names, also by a pattern of names."""
-    for two in re.findall(r"(\w+)\((\w+)\|(\w+)\)(\w+)", promql):
-        promql += f" {two[0]}{two[1]}{two[3]} {two[0]}{two[2]}{two[3]}"
-        promql = promql.replace(f"{two[0]}({two[1]}|{two[2]}){two[3]}", "")
-    bare = re.sub(r'"[^"]*"', '""', promql)
-    return {*WORDS.findall(bare)} - FUNCTIONS - LABELS
 
 
 def served() -> set[str]:
@@ -60,13 +39,13 @@ def served() -> set[str]:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_every_metric_of_a_query_is_served(name: str) -> None:
-    found = named(QUERIES[name].promql) - OF_PROMETHEUS
+    found = names_in(QUERIES[name].promql) - OF_PROMETHEUS
     assert found or "up{" in QUERIES[name].promql
     assert found - served() == set()
 
 
 def test_a_metric_that_nobody_serves_would_be_found() -> None:
-    assert named('max(DCGM_FI_(A|B)_C{a="b_c"}) / sum by (cluster_queue) (no_such)') == {
+    assert names_in('max(DCGM_FI_(A|B)_C{a="b_c"}) / sum by (cluster_queue) (no_such)') == {
         "DCGM_FI_A_C",
         "DCGM_FI_B_C",
         "no_such",

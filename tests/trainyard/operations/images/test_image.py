@@ -268,6 +268,24 @@ def test_a_push_that_fails_leaves_the_file_alone(
     assert (tmp_path / "Pulumi.dev.yaml").read_text() == WITH_REGISTRY
 
 
+@pytest.mark.parametrize("setting", ["allowedAccountIds", "forbiddenAccountIds"])
+def test_nothing_is_pushed_into_an_account_that_the_stack_file_refuses(
+    setting: str, account: Account, machine: Machine, tmp_path: Path, capsys: Any
+) -> None:
+    """The first line names the account of the stack file, and another one of the shell got the image."""
+    machine.has("podman")
+    caller = account.client("sts").get_caller_identity()["Account"]
+    named = "999999999999" if setting == "allowedAccountIds" else caller
+    text = WITH_REGISTRY.replace("  aws:region:", f'  aws:{setting}: ["{named}"]\n  aws:region:')
+    (tmp_path / "Pulumi.dev.yaml").write_text(text)
+    assert run(folder(tmp_path, *RUNS), "--yes") == 1
+    assert capsys.readouterr().err == (
+        f"aws:{setting}: must allow the account of the caller, {caller}; got {named}. Fix: log in to another account,"
+        f" or change aws:{setting}\nThe stack file was not changed.\n"
+    )
+    assert machine.ran() == ["podman info"]
+
+
 def test_nothing_is_built_without_a_yes(
     account: Account, machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -333,7 +351,7 @@ def test_a_repository_that_no_update_has_made_is_said(
     machine.has("podman")
     account.client("ecr").delete_repository(repositoryName="dev/train")
     assert run(folder(tmp_path, *RUNS), "--yes") == 1
-    assert "there is no repository dev/train yet. Fix: update the environment first" in (
-        capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert "there is no repository dev/train yet. Fix: delete job " in said
+    assert "Then update the environment, which makes the repository, add the job again" in said
     assert machine.ran() == ["podman info"]

@@ -42,7 +42,7 @@ ANSWERS_KNOWN = f"""\
 # Private registries of ECR answer whom they know; the image itself is empty.
 import json, os, sys, urllib.request
 
-_, word, source, target = sys.argv
+_, word, source, *target = sys.argv
 config = json.load(open(os.environ["DOCKER_CONFIG"] + "/config.json"))
 known = {{**config["auths"], **config["credHelpers"]}}
 host = source.partition("/")[0]
@@ -51,13 +51,17 @@ if ".dkr.ecr." in host and host not in known:
     sys.exit("401 Unauthorized: Not Authorized")
 if source in os.environ.get("BROKEN", "").split():
     sys.exit(3)
-host, _, name = target.partition("/")
+kind = "application/vnd.oci.image.manifest.v1+json"
+of = source + os.environ.get("MOVED", "")
+text = json.dumps({{"mediaType": kind, "layers": [], "of": of}}).encode()
+if word == "manifest":
+    sys.exit(print(text.decode(), end=""))
+host, _, name = target[0].partition("/")
 reached = host if ".dkr.ecr." not in host else os.environ["AWS_ENDPOINT_URL"].rpartition("/")[2]
 repository, _, tag = name.rpartition(":")
-kind = "application/vnd.oci.image.manifest.v1+json"
 request = urllib.request.Request(
     f"http://{{reached}}/v2/{{repository}}/manifests/{{tag}}",
-    data=json.dumps({{"mediaType": kind, "layers": [], "of": source}}).encode(),
+    data=text,
     headers={{"Authorization": "Basic " + known[host]["auth"], "Content-Type": kind}},
     method="PUT",
 )
@@ -190,6 +194,21 @@ def test_an_image_that_fails_stops_no_other_and_is_named_at_the_end(
     assert run_word("mirror", ["dev", "--yes"]) == 0
     assert capsys.readouterr().err.count("\n") == 2  # the two that were missing
     assert _tags(account, KARPENTER) == ["1.14.1"]
+
+
+def test_an_image_that_was_pushed_anew_under_its_tag_is_named(
+    account: Account, checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Its copy stays, and nodes go on pulling it. Images that Trainyard pins are not asked for."""
+    crane(checkout, monkeypatch, ANSWERS_KNOWN)
+    assert [run_word("mirror", ["dev", "--yes"]) for _ in range(2)] == [0, 0], capsys.readouterr()
+    monkeypatch.setenv("MOVED", "again")
+    assert run_word("mirror", ["dev", "--yes"]) == 1
+    [*_, said] = capsys.readouterr().err.splitlines()
+    assert said.startswith("registry.example.com/train:1 is another image now, sha256:")
+    monkeypatch.setenv("BROKEN", "registry.example.com/train:1")
+    assert run_word("mirror", ["dev", "--yes"]) == 0
+    assert "train:1: not compared with its copy: crane manifest ended" in capsys.readouterr().err
 
 
 def test_a_login_of_the_person_that_lasts_is_kept_and_an_old_token_is_not(

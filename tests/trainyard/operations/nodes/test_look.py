@@ -158,7 +158,7 @@ class Cluster:
 
 
 @pytest.fixture
-def begin(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def begin(uncollected: None, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A function that makes the cluster."""
     made: list[Cluster] = []
 

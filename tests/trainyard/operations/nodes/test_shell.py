@@ -259,6 +259,7 @@ def test_a_job_that_ends_before_its_pod_says_how_and_is_deleted(
     assert "the job ended: Refused: by quota" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_a_terminal_that_closes_deletes_the_job_as_ctrl_c_does(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,21 @@ def _states() -> Mapping[str, str]:
     return {step.name: step.state for step in proof.steps}
 
 
+def test_a_cluster_of_somebody_else_is_refused_before_anything_is_asked(
+    called: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path("Pulumi.prove.yaml")
+    text = yaml.safe_load(file.read_text())
+    text["config"][KEY]["cluster"]["name"] = "research"
+    file.write_text(yaml.safe_dump(text))
+    assert _prove() == 1 and called == []
+    assert capsys.readouterr().err == (
+        "environment.cluster.name: must not be set, because the hour makes a cluster, measures it and deletes it"
+        " with every job in it; got research. Fix: trainyard new environment prove --name prove in another"
+        " folder\n"
+    )
+
+
 def test_every_step_is_priced_before_it_is_done_and_the_page_ends_it(
     called: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

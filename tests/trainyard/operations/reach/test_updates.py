@@ -151,3 +151,29 @@ def test_a_repair_before_a_refused_update_counts_unless_one_was_killed_between_t
     history = told(monkeypatch, REFUSED, mended, FAILED)
     assert history.is_repaired(left(BEGAN, ENDED))
     assert not history.is_repaired(left(BEGAN, "2026-11-27T09:31:00Z"))
+
+
+GOES_ON = {"kind": "update", "result": "in-progress", "config": SECTIONS}
+"""An update in Pulumi Cloud that runs, or that was killed and not cancelled: without endTime and resourceChanges."""
+
+
+def test_an_update_that_the_history_has_without_an_end_is_open_and_nothing_has_ended_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    history = told(monkeypatch, GOES_ON, SUCCEEDED)
+    assert history.goes_on and history.is_open(left(BEGAN, written=ENDED))
+    assert not history.is_settled(left(BEGAN, written=ENDED))
+    assert history.last == told(monkeypatch, SUCCEEDED).last
+    assert not (history.failed or history.ends_refused or history.refreshed)
+    assert not history.is_repaired(left(BEGAN, written=ENDED))
+    first = told(monkeypatch, GOES_ON)
+    assert first.last is None and first.is_open(left()) and not first.is_settled(left())
+
+
+def test_a_killed_update_that_another_has_followed_is_open_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pulumi Cloud lets no update begin while another goes on."""
+    history = told(monkeypatch, SUCCEEDED, GOES_ON)
+    assert not history.goes_on and not history.is_open(left(BEGAN, written=ENDED))
+    assert history.is_settled(left(BEGAN, written=ENDED))

@@ -36,6 +36,12 @@ PROVIDER = {
     "urn": "urn:pulumi:dev::trainyard::pulumi:providers:kubernetes::cluster",
     "inputs": {"kubeconfig": json.dumps(OURS)},
 }
+OWN_CLUSTER = {
+    "type": "aws:eks/cluster:Cluster",
+    "urn": "urn:pulumi:dev::trainyard::eks:index:Cluster$aws:eks/cluster:Cluster::cluster-eksCluster",
+    "custom": True,
+    "id": "ours",
+}
 HOME = {
     "type": "aws:efs/fileSystem:FileSystem",
     "urn": "urn:pulumi:dev::trainyard::aws:efs/fileSystem:FileSystem::home",
@@ -44,6 +50,8 @@ HOME = {
 }
 SERVED = json.dumps({"resources": [{"name": "pytorchjobs"}, {"name": "mpijobs"}]})
 """What the API server has of the training-operator."""
+AFTER = "reservation of dev\n"
+"""What is printed at the end, of the destroy after it."""
 ENDS = "reads jobs in all namespaces of cluster ours, stack dev\n"
 
 
@@ -75,8 +83,12 @@ class Machine:
         pods: dict[str, list[list[str]]] | None = None,
         refuses: dict[str, str] | None = None,
         answer: str | None = None,
-        resources: tuple[dict[str, Any], ...] = (PROVIDER,),
+        resources: tuple[dict[str, Any], ...] = (PROVIDER, OWN_CLUSTER),
+        nodes: tuple[str, ...] = (),
+        specs: dict[str, dict[str, Any]] | None = None,
     ) -> None:
+        """`nodes`: of pools of the stack. `specs`: of the pods of jobs."""
+        self.nodes, self.specs = nodes, specs or {}
         self.resources = resources
         self.jobs, self.outputs, self.stays = list(jobs), outputs, stays
         self.current, self.refuses, self.pods = current, refuses or {}, pods or {}
@@ -120,17 +132,7 @@ class Machine:
             case ["kubectl", "get", kind, scope, "--output=json", *_]:
                 return json.dumps({"items": [*self._found(kind, scope)]})
             case ["kubectl", "get", "pods", scope, selector, "--output=json", *_]:
-                space, of = scope.partition("=")[2], selector.rpartition("=")[2]
-                seen = self.pods.get(of) or [[]]
-                names = seen.pop(0) if len(seen) > 1 else seen[0]
-                found = [
-                    {
-                        "metadata": {"namespace": space, "name": name},
-                        "status": {"phase": "Succeeded"},
-                    }
-                    for name in names
-                ]
-                return json.dumps({"items": found})
+                return json.dumps({"items": self._pods(scope, selector)})
             case ["kubectl", "delete", kind, name, scope, "--cascade=background", *_]:
                 if name in self.stays:
                     raise RuntimeError("timed out waiting for the condition")
@@ -140,7 +142,22 @@ class Machine:
                 return ""
         raise AssertionError(words)
 
+    def _pods(self, scope: str, selector: str) -> list[dict[str, Any]]:
+        space, of = scope.partition("=")[2], selector.rpartition("=")[2]
+        seen = self.pods.get(of) or [[]]
+        names = seen.pop(0) if len(seen) > 1 else seen[0]
+        return [
+            {
+                "metadata": {"namespace": space, "name": name},
+                "spec": self.specs.get(of, {}),
+                "status": {"phase": "Succeeded"},
+            }
+            for name in names
+        ]
+
     def _found(self, kind: str, scope: str) -> list[dict[str, Any]]:
+        if (kind, scope) == ("nodes", "--selector=trainyard.io/pool"):
+            return [{"metadata": {"name": name}} for name in self.nodes]
         space = scope.partition("=")[2]
         return [
             each
@@ -219,6 +236,84 @@ def test_of_a_team_stack_only_the_jobs_in_the_teams_namespace_end(
     assert "namespace team-a of cluster ours, stack team-vision\n" in capsys.readouterr().out
 
 
+def _made(kind: str, name: str) -> dict[str, Any]:
+    """An object of the cluster, as the state of its stack has it."""
+    return {
+        "type": kind,
+        "urn": f"urn:pulumi:dev::trainyard::{kind}::{name}",
+        "custom": True,
+        "inputs": {"metadata": {"name": name}},
+    }
+
+
+IN_THEIR_CLUSTER = (
+    PROVIDER,
+    _made("kubernetes:core/v1:Namespace", "team-a"),
+    _made("kubernetes:trainer.kubeflow.org/v1alpha1:ClusterTrainingRuntime", "torch-distributed"),
+)
+"""State of a stack in an existing cluster."""
+POOL = {"nodeSelector": {"trainyard.io/pool": "g6e"}}
+
+
+def test_in_an_existing_cluster_the_jobs_of_others_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The owner of the cluster may have a training-operator of their own, and jobs on their own nodes."""
+    theirs = job("research", "bert", "PyTorchJob", "Running")
+    machine = Machine(
+        monkeypatch,
+        JOBS[0],
+        theirs,
+        resources=IN_THEIR_CLUSTER,
+        nodes=("n1",),
+        pods={"bert": [["bert-master-0"]]},
+        specs={"bert": {"nodeName": "n9"}},
+        answer="y",
+    )
+    assert run_word("drain", ["dev"]) == 0 and machine.ended == ["team-a/llama"]
+    assert machine.terminal.asked == ["Delete this job? [y/N] "]
+    assert (
+        "left alone, in no namespace of the stack and on none of its pools: PyTorchJob research/bert\n"
+        in capsys.readouterr().out
+    )
+    assert run_word("drain", ["dev", "--yes"]) == 0 and machine.ended == ["team-a/llama"]
+    assert "no training job of stack dev in" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("spec", "of_a_pod"),
+    [
+        ({}, {"nodeName": "n1"}),
+        ({}, POOL),
+        ({"pytorchReplicaSpecs": {"Worker": {"template": {"spec": POOL}}}}, None),
+        ({"runtimeRef": {"name": "torch-distributed"}}, None),
+    ],
+    ids=["on a node", "asks in a pod", "asks itself", "on a runtime"],
+)
+def test_in_an_existing_cluster_a_job_that_the_destroy_would_wait_for_is_deleted(
+    spec: dict[str, Any], of_a_pod: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = job("research", "bert") | {"spec": spec}
+    machine = Machine(
+        monkeypatch,
+        one,
+        resources=IN_THEIR_CLUSTER,
+        nodes=("n1",),
+        pods={"bert": [[] if of_a_pod is None else ["bert-0"], []]},
+        specs={"bert": of_a_pod or {}},
+    )
+    assert run_word("drain", ["dev", "--yes"]) == 0 and machine.ended == ["research/bert"]
+
+
+def test_a_runtime_of_the_same_name_in_a_namespace_of_others_is_not_that_of_the_stack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = {"runtimeRef": {"name": "torch-distributed", "kind": "TrainingRuntime"}}
+    one = job("research", "bert") | {"spec": own}
+    machine = Machine(monkeypatch, one, resources=IN_THEIR_CLUSTER)
+    assert run_word("drain", ["dev", "--yes"]) == 0 and machine.ended == []
+
+
 @pytest.mark.parametrize(
     ("current", "said"),
     [
@@ -251,21 +346,22 @@ def test_where_there_is_no_job_nobody_is_asked(
 
 
 @pytest.mark.parametrize("yes", [True, False])
-def test_what_the_destroy_after_it_keeps_is_said_to_a_person(
+def test_what_the_destroy_after_it_keeps_is_said_to_a_person_and_to_a_program(
     yes: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """After the destroy, to write `data: delete` and to update would make the whole environment anew."""
-    Machine(monkeypatch, resources=(PROVIDER, HOME))
+    Machine(monkeypatch, resources=(PROVIDER, OWN_CLUSTER, HOME))
     assert run_word("drain", ["dev", "--live", *(["--yes"] if yes else [])]) == 0
     said = capsys.readouterr().out
-    assert ("the destroy keeps FileSystem home fs-1" in said) is not yes
-    assert ("reservation of dev" in said) is not yes
-    assert ("write `data: delete` at it in Pulumi.dev.yaml and run `pulumi up" in said) is not yes
+    assert "the destroy keeps FileSystem home fs-1" in said and "reservation of dev" in said
+    assert "write `data: delete` at it in Pulumi.dev.yaml and run `pulumi up" in said
 
 
+@pytest.mark.parametrize("yes", [True, False])
 def test_a_store_whose_export_the_destroy_would_cut_off_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    yes: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A teardown that nobody watches loses the same files."""
     goes = {
         "urn": f"urn:pulumi:dev::trainyard::{FILE_SYSTEM}::scratch",
         "type": FILE_SYSTEM,
@@ -281,8 +377,8 @@ def test_a_store_whose_export_the_destroy_would_cut_off_is_named(
         "id": "dra-1",
         "outputs": {"fileSystemId": "fs-2", "s3": s3},
     }
-    Machine(monkeypatch, resources=(PROVIDER, goes, link))
-    assert run_word("drain", ["dev", "--live"]) == 0
+    Machine(monkeypatch, resources=(PROVIDER, OWN_CLUSTER, goes, link))
+    assert run_word("drain", ["dev", "--live", *(["--yes"] if yes else [])]) == 0
     assert (
         "LustreFileSystem scratch fs-2 exports to S3 in the background" in capsys.readouterr().out
     )
@@ -345,7 +441,7 @@ def test_a_job_that_does_not_end_keeps_no_other_and_is_named_with_the_reason(
     assert machine.ended == ["team-b/vit", "team-a/old"]
     said = capsys.readouterr().out
     assert "could not delete TrainJob team-a/llama: timed out waiting for the condition\n" in said
-    assert said.endswith("not deleted: TrainJob team-a/llama\n")
+    assert said.endswith(f"not deleted: TrainJob team-a/llama\n{AFTER}")
 
 
 def test_it_returns_when_the_pods_of_every_job_are_gone(
@@ -360,6 +456,7 @@ def test_it_returns_when_the_pods_of_every_job_are_gone(
         "waits until these are gone, which go after their jobs: pod team-a/llama-0 (Succeeded), pod"
         " team-a/llama-1 (Succeeded)\n"
         "waits until these are gone, which go after their jobs: pod team-a/llama-1 (Succeeded)\n"
+        f"{AFTER}"
     )
     labels = [word for call in machine.calls for word in call if "selector" in word]
     assert "--selector=training.kubeflow.org/job-name=old" in labels
@@ -383,7 +480,8 @@ def test_pods_that_cannot_be_listed_are_no_success_and_the_jobs_are_gone(
     assert run_word("drain", ["dev", "--yes"]) == 1 and machine.ended == ["team-a/llama"]
     printed = capsys.readouterr()
     assert "No job was deleted" not in printed.out + printed.err
-    assert printed.out.endswith("cannot list the pods of what was deleted: connection refused\n")
+    refused = "cannot list the pods of what was deleted: connection refused\n"
+    assert printed.out.endswith(refused + AFTER)
 
 
 def test_a_job_that_is_sent_meanwhile_is_named(
@@ -399,7 +497,7 @@ def test_a_job_that_is_sent_meanwhile_is_named(
 
     monkeypatch.setattr(subprocess, "run", sends)
     assert run_word("drain", ["dev", "--yes"]) == 1 and machine.ended == ["team-a/llama"]
-    assert capsys.readouterr().out.endswith("not deleted: TrainJob team-b/late\n")
+    assert capsys.readouterr().out.endswith(f"not deleted: TrainJob team-b/late\n{AFTER}")
 
 
 def test_a_cluster_that_answers_no_more_after_the_deletions_is_no_success(

@@ -63,10 +63,14 @@ def test_a_file_system_that_goes_before_its_export_has_ended_is_named() -> None:
     goes = LUSTRE | {"protect": False}
     policy = {"autoExportPolicy": {"events": ["NEW"]}}
     link = LINK | {"outputs": {"fileSystemId": goes["id"], "s3": policy}}
-    [line] = kept.exporting([NETWORK, goes, link, CLUSTER])
+    [line] = kept.exporting([NETWORK, goes, link | {"protect": False}, CLUSTER])
+    assert "the destroy deletes it with what is not exported yet" in line
     assert line.startswith("LustreFileSystem scratch id-scratch exports to S3 in the background")
     assert "wait until its metric AgeOfOldestQueuedMessage in CloudWatch (AWS/FSx) is 0" in line
     assert kept.exporting([LUSTRE, link]) == [], "it stays, and goes on exporting"
+    [line] = kept.exporting([LUSTRE, link, link | {"protect": False}])
+    assert "the destroy keeps it and takes its links away, so that S3 never gets what is" in line
+    assert "wait until its metric AgeOfOldestQueuedMessage in CloudWatch (AWS/FSx) is 0" in line
     for s3 in ({}, {"autoImportPolicy": {"events": ["NEW"]}}, {"autoExportPolicy": {"events": []}}):
         assert kept.exporting([goes, link | {"outputs": link["outputs"] | {"s3": s3}}]) == []
     assert kept.exporting([goes, LINK, NETWORK]) == []
@@ -116,6 +120,18 @@ def test_a_cluster_that_is_protected_is_listed_and_holds_no_data() -> None:
 )
 def test_the_price_of_what_is_kept_or_where_it_stands(inputs: dict[str, Any], price: str) -> None:
     assert price in kept.line({**LUSTRE, "inputs": inputs})
+
+
+def test_provisioned_throughput_of_a_kept_store_is_paid_used_or_not() -> None:
+    """1,024 MiB/s cost 6,144 a month, and the line said that the store is billed by its data."""
+    more = {"provisionedThroughputInMibps": 1024, "throughputMode": "provisioned"}
+    home = _kept("aws:efs/fileSystem:FileSystem", "home", inputs=more)
+    assert "and money for 1,024 MiB/s, used or not" in kept.line(home), "no price of us-east-2"
+    line = kept.line({**home, "outputs": {"region": "us-east-1"}})
+    said, command, _ = line.split("`")
+    assert said.endswith("data in it and up to $6,144/month for 1,024 MiB/s, used or not (")
+    assert command.endswith("--file-system-id id-home --throughput-mode elastic --region us-east-1")
+    assert [*aws_cli.faults(command)] == []
 
 
 @pytest.mark.parametrize(

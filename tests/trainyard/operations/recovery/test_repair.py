@@ -26,6 +26,8 @@ from tests.trainyard.operations.terminal import Terminal
 from trainyard.operations.reach.lookup import ExistingObject
 from trainyard.operations.reach.updates import REPAIR, Update
 from trainyard.operations.recovery import repair
+from trainyard.operations.recovery.instances import LeftInstance
+from trainyard.operations.recovery.interfaces import SUBNET
 
 PREVIEWS = "previews dev, to know what the program wants\n"
 READ = ("refresh", "--yes", "--skip-preview", "--message", REPAIR)
@@ -41,6 +43,63 @@ def test_after_an_update_that_ended_well_nothing_is_asked(
     stack.last = None
     assert run_word("repair", ["dev"]) == 0
     assert capsys.readouterr().out == "dev: no update has run yet; nothing to repair\n"
+    stack.later = [Update(kind="update", result="in-progress", ended=None)]
+    assert run_word("repair", ["dev"]) == 0
+    assert "no update has run yet" not in capsys.readouterr().out, "it has made nothing yet"
+
+
+TAGS = {"tags": {"kubernetes.io/cluster/dev-cluster-1": "shared"}}
+SUBNET_OF_DEV = {
+    "type": SUBNET,
+    "urn": f"urn:pulumi:dev::trainyard::{SUBNET}::network-private",
+    "id": "subnet-1",
+    "inputs": TAGS,
+}
+NODE = LeftInstance(id="i-1", type="p5.48xlarge", cost="about $55.04/hour")
+
+
+def test_nodes_that_run_on_after_their_cluster_are_ended_after_a_question(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A destroy that keeps a Lustre store keeps its subnet, and so ends well beside them."""
+    stack = Stack(monkeypatch, pending=False, failed=False, resources=(SUBNET_OF_DEV,))
+    ended = list[LeftInstance]()
+    monkeypatch.setattr(repair.interfaces, "exists", lambda *_: False)
+    monkeypatch.setattr(repair.instances, "left", lambda *_: [] if ended else [NODE])
+    monkeypatch.setattr(repair.instances, "end", lambda _, found: ended.extend(found))
+    terminal = Terminal(monkeypatch, "n")
+    assert run_word("repair", ["dev"]) == 3 and ended == [] and stack.commands == []
+    assert terminal.asked == ["End it? [y/N] "]
+    assert "ends instance i-1, p5.48xlarge, about $55.04/hour: " in capsys.readouterr().out
+    assert run_word("repair", ["dev", "--yes"]) == 0 and ended == [NODE]
+    assert "AWS ends what was listed within minutes\n" in capsys.readouterr().out
+    assert run_word("repair", ["dev"]) == 0
+    assert capsys.readouterr().out == "dev: the last update succeeded; nothing to repair\n"
+
+
+def test_after_a_refresh_a_cluster_that_is_gone_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The refresh leaves the kubeconfig in the state: `repair` named the refresh as what to do, again and again."""
+    Stack(monkeypatch, pending=False, resources=(SUBNET_OF_DEV, CLUSTER))
+    monkeypatch.setattr(repair.interfaces, "exists", lambda *_: False)
+    monkeypatch.setattr(repair.interfaces, "leaked", lambda *_: [])
+    monkeypatch.setattr(repair.instances, "left", lambda *_: [])
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("kubectl was called"))
+    assert run_word("repair", ["dev"]) == 0
+    assert "nothing to repair" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("known", ["to the state", "to AWS"])
+def test_while_there_is_a_cluster_its_nodes_are_left_to_karpenter(
+    known: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = {"type": repair.CLUSTER, "urn": "u", "id": "dev-cluster-1", "inputs": {}}
+    there = (SUBNET_OF_DEV, *([cluster] if known == "to the state" else []))
+    Stack(monkeypatch, pending=False, failed=False, resources=there)
+    monkeypatch.setattr(repair.interfaces, "exists", lambda *_: known == "to AWS")
+    monkeypatch.setattr(repair.instances, "left", lambda *_: pytest.fail("AWS was asked"))
+    assert run_word("repair", ["dev"]) == 0
 
 
 def test_fields_that_somebody_has_changed_by_hand_do_not_end_the_comparison(

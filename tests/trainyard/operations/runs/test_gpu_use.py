@@ -76,6 +76,39 @@ def test_a_run_has_the_mean_of_its_own_gpus_in_its_own_time(tmp_path: Path) -> N
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.skipif(
+    not PROMTOOL.exists(),
+    reason="needs promtool: `python -m rehearsal build --also promtool` builds it",
+)
+def test_pods_of_a_gang_that_was_restarted_count_by_their_time(tmp_path: Path) -> None:
+    """The first attempt loaded for 5 minutes, the second trained for 10 hours."""
+    began = (datetime.fromtimestamp(seconds, UTC) for seconds in (60, 605 * 60))
+    run = replace(_runs("a")[0], **dict(zip(("began", "ended"), began, strict=True)))
+    labels = f'namespace="{run.job.namespace}",run="{run.job.name}"'
+    values = {"first": "0x4 _x600", "second": "_x5 0.8x599"}
+    name = "DCGM_FI_PROF_SM_ACTIVE"
+    case = {
+        "interval": "1m",
+        "input_series": [
+            {"series": f'{name}{{{labels},pod="{pod}"}}', "values": f"_ {of}"}
+            for pod, of in values.items()
+        ],
+        "promql_expr_test": [
+            {
+                "expr": f"round({promql([run])}, 0.01)",
+                "eval_time": "610m",
+                "exp_samples": [{"labels": f'{{uid="{uid_of(run)}"}}', "value": 0.79}],
+            }
+        ],
+    }
+    file = tmp_path / "use.json"
+    file.write_text(json.dumps({"rule_files": [], "evaluation_interval": "1m", "tests": [case]}))
+    done = subprocess.run(
+        [str(PROMTOOL), "test", "rules", str(file)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def _answer(runs: list[Run], share: str) -> str:
     found = [{"metric": {"uid": uid_of(run)}, "value": [0, share]} for run in runs]
     return json.dumps({"status": "success", "data": {"result": found}})

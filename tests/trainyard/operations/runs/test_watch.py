@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -52,6 +54,17 @@ def test_nodes_are_counted_by_pool_and_state_with_gpus_and_dollars() -> None:
     usd = [price("ec2", kind, "us-east-1") for kind in ("g6e.48xlarge", "p5.48xlarge")]
     first, second = (each.usd if each else Decimal() for each in usd)
     assert shown().usd_per_hour == 3 * first + second
+
+
+def test_a_pool_of_several_types_may_have_its_most_nodes_of_each() -> None:
+    snapshot = busy()
+    [g6e, _] = node_pools = snapshot.of("nodepools")
+    second = copy.deepcopy(g6e)
+    second["metadata"]["name"] = "g6e-2"
+    node_pools.append(second)
+    assert [each.most for each in view("dev", snapshot, None).pools or ()] == [8, 2]
+    del second["spec"]["limits"]
+    assert [each.most for each in view("dev", snapshot, None).pools or ()] == [None, 2]
 
 
 def test_a_node_without_a_price_is_counted_as_such() -> None:
@@ -177,7 +190,8 @@ class Cluster:
         patch.setattr(watch, "asking", asking)
         patch.setattr(watch, "snapshot_of", self._snapshot)
         patch.setattr(by_hand, "changed_by_hand", lambda stack, kubectl: self.changed)
-        patch.setattr(watch.time, "sleep", self._sleep)
+        # Not of the module time, which threads of other tests may sleep by.
+        patch.setattr(watch, "time", SimpleNamespace(sleep=self._sleep))
 
     def _snapshot(self, stack: str, kubectl: Any) -> Any:
         self.looks += 1

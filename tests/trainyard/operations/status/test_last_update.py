@@ -114,3 +114,12 @@ def test_nobody_claims_to_know_whether_an_update_of_another_machine_runs() -> No
     empty = Lock(pid=0, user="", host="", since="")
     said = line("dev", state(), history, live=False, locks=[empty])
     assert said.startswith("An update of dev runs, or was killed. If none runs, `trainyard repair")
+
+
+def test_an_update_that_goes_on_in_pulumi_cloud_is_said_with_what_takes_its_lock_away() -> None:
+    goes_on = replace(update("in-progress"), ended=None)
+    history = History(entries=(goes_on, update("succeeded")))
+    assert line("dev", state(), history, live=True) == (
+        "An update of dev runs, or was killed. If none runs, `pulumi cancel --stack dev` takes its lock away,"
+        " `trainyard repair --stack dev` lists what it left and mends the state; then `pulumi up --stack dev` goes on."
+    )

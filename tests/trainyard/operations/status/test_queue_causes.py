@@ -90,6 +90,27 @@ def test_a_job_that_no_quota_admits_is_said_to_wait_for_ever() -> None:
     assert "it never starts: the team can have at most 32 GPUs of pool h100" in found
 
 
+OVER_G6E = NEVER.replace("flavor h100", "flavor g6e").replace("(32)", "(16)")
+
+
+def test_a_job_that_fits_another_pool_is_not_said_to_wait_for_ever() -> None:
+    """Kueue names every pool that a job without one could have, in the order of the alphabet."""
+    several = f"{OVER_G6E}, {LACKS.partition('node: ')[2]}"
+    [found] = said(waiting(message=several), HOLDER)
+    assert "never starts" not in found and "pool h100 has 16 GPUs too few for it" in found
+
+
+def test_a_job_that_no_pool_admits_names_the_pool_that_gives_it_most() -> None:
+    [found] = said(waiting(message=f"{OVER_G6E}, {NEVER.partition('node: ')[2]}"))
+    assert "it never starts: the team can have at most 32 GPUs of pool h100" in found
+
+
+def test_a_job_of_which_no_pool_admits_one_group_of_pods_is_said_to_wait_for_ever() -> None:
+    launcher = LACKS.replace("node:", "launcher:")
+    [found] = said(waiting(message=f"{launcher}; {NEVER}"))
+    assert "it never starts: the team can have at most 32 GPUs of pool h100" in found
+
+
 def test_a_stopped_job_says_that_it_was_stopped_and_waits_since_then() -> None:
     stopped = condition("Evicted", "True", 5, reason="Preempted")
     [found] = said(waiting(stopped), HOLDER)
@@ -200,6 +221,17 @@ def test_jobs_that_wait_for_the_same_gpus_are_named_and_promise_no_time() -> Non
     elsewhere = workload("small", "nlp", {**reserved, "message": LACKS.replace("h100", "g6e")})
     assert when(waiting(), urgent, foreign, elsewhere, HOLDER, jobs=limited) == (
         "and no time is known: TrainJob urgent goes first, TrainJob gpt of team nlp waits for them, too"
+    )
+
+
+def test_a_smaller_job_of_the_team_can_pass_a_larger_one() -> None:
+    """Kueue starts whatever fits (BestEffortFIFO): jobs of one node kept a gang of four waiting, which was promised a
+    time."""
+    limited = (job("bert", "team-nlp", activeDeadlineSeconds=3600),)
+    small = condition("QuotaReserved", "False", 10, message=LACKS.replace("16 more", "8 more"))
+    later = workload("later", "vision", small, minutes=10)
+    assert when(waiting(), later, HOLDER, jobs=limited) == (
+        "and no time is known: TrainJob later needs fewer and can pass it"
     )
 
 

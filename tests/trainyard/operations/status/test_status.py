@@ -215,9 +215,11 @@ def test_a_stack_without_a_cluster_has_no_logs_to_read_next_and_lists_what_is_ke
     home["urn"] = f"urn:pulumi:{stack}::shop::{home['type']}::home"
     state = {"deployment": {"resources": [home]}}
     monkeypatch.setattr(status, "deployment", lambda _: state)
+    monkeypatch.setattr(status.instances, "named", lambda *_: ["still runs: instance i-1"])
     options = main.read(["status", "--live", "--stack", stack])
     assert status.main(options) == 1 and options.then == then
     shown = capsys.readouterr().out
+    assert "\nstill runs: instance i-1\n" in shown
     assert said in shown and "kept: FileSystem home fs-1, billed by the data in it" in shown
     assert "\n  aws efs delete-file-system --file-system-id fs-1" in shown
     assert f"\n  pulumi destroy --stack {stack}  # " in shown

@@ -122,7 +122,7 @@ def test_a_budget_below_an_idle_month_is_an_error_with_the_sum_that_ends_it() ->
         "environment.budget.dollars_a_month: must be no less than an idle month costs,"
         f" {month:,.2f}, oldest price "
     )
-    assert "; got 100. Fix: write " in str(error)
+    assert error.fix == f"write {error.write}", "no price is guessed"
     assert _problems(at("budget", {**LIMIT, "dollars_a_month": error.write})) == []
 
 
@@ -152,6 +152,7 @@ def test_a_budget_that_only_guesses_exceed_is_a_warning_and_the_sum_in_an_error_
     [warning] = problems(491)
     assert isinstance(error, InputError) and isinstance(warning, InputWarning)
     assert error.write > 900 and problems(error.write) == []
+    assert error.fix == f"write {error.write}, with guessed prices"
     assert re.search(r"cost [\d,.]+ USD, with guessed prices, and the budget is 491", warning.text)
 
 

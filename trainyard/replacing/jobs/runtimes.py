@@ -130,6 +130,14 @@ def _runtime(job: Object) -> tuple[str, str]:
     return ref.get("kind") or CLUSTER_WIDE, ref["name"]
 
 
+def runtime_of(job: Object) -> str:
+    """The runtime of the environment that a job names; empty where it names none."""
+    if "runtimeRef" not in job["spec"]:
+        return ""
+    kind, name = _runtime(job)
+    return name if kind == CLUSTER_WIDE else ""
+
+
 def _path(plan: EnvironmentPlan, runtime: str) -> str:
     own = runtime not in upstream_runtimes(plan.trainer.version)
     return f"environment.trainer.{f'own_runtimes.{runtime}' if own else 'version'}"

@@ -11,7 +11,7 @@ from tests.support.stackfile import Edit, at, environment_plan
 from trainyard.objects.jobs.pod_template import POOL
 from trainyard.replacing.deployed import PROVIDER, Deployed
 from trainyard.replacing.immutable import NODE_POOL
-from trainyard.replacing.pinned import TYPE, fewer_warnings, pin_errors
+from trainyard.replacing.jobs.pinned import TYPE, fewer_warnings, pin_errors
 
 SMALLER = at("pools.g6e.instance_types", ["g6.48xlarge"])
 ALONE = at("jobs", {})

@@ -12,9 +12,9 @@ from trainyard.objects.queues.queues import QUEUE_LABEL
 from trainyard.plans.controllers import RELEASE
 from trainyard.replacing.compared import compared
 from trainyard.replacing.deployed import PROVIDER, Deployed
+from trainyard.replacing.jobs.runtimes import runtime_errors, runtime_warnings
 from trainyard.replacing.moving import TRAINER
 from trainyard.replacing.replacing import RUNTIME
-from trainyard.replacing.runtimes import runtime_errors, runtime_warnings
 
 OWN, SHIPPED = "torch-distributed-resilient", "torch-distributed"
 AT = f"trainer.own_runtimes.{OWN}"

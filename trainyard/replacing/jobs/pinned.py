@@ -10,7 +10,7 @@ from trainyard.objects.jobs.pod_template import GPU, POOL
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.jobs import maps_in
 from trainyard.problems import At, InputError, InputWarning, few
-from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, going
+from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, going_of_others
 from trainyard.replacing.immutable import NODE_POOL
 
 TYPES = frozenset({NODE_POOL})
@@ -22,10 +22,9 @@ def pin_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterato
     """Jobs that have not ended and ask for what their pool has no more. Those of the stack file itself get another
     run, which asks for what is there. `show`: what is in the cluster."""
     lost = {pool: types - _types(plan, pool) for pool, types in _deployed_types(deployed).items()}
-    kubeconfig = deployed.kubeconfig
-    if kubeconfig is None or not any(lost.values()):
+    if not any(lost.values()):
         return
-    jobs = _of_others(plan, kubeconfig, show)
+    jobs = going_of_others(plan, deployed, show)
     for pool, types in lost.items():
         stays = pool in plan.pools
         asking = [name for name, _, job in jobs if _asks(job, pool, types if stays else None)]
@@ -40,10 +39,9 @@ def fewer_warnings(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Ite
         for pool, nodes in _deployed_nodes(deployed).items()
         if pool in plan.pools and plan.pools[pool].max_nodes < nodes
     }
-    kubeconfig = deployed.kubeconfig
-    if kubeconfig is None or not smaller:
+    if not smaller:
         return
-    jobs = _of_others(plan, kubeconfig, show)
+    jobs = going_of_others(plan, deployed, show)
     for pool, nodes in smaller.items():
         gpus = max(kind.gpus for kind in plan.pools[pool].types)
         asking = [
@@ -67,16 +65,6 @@ def _nodes(kind: str, job: Object, gpus: int) -> int:
     asked = [str(each.get(GPU, "")) for each in maps_in(spec)]
     of_pod = max((int(each) for each in asked if each.isdecimal()), default=gpus)
     return -(-pods * of_pod // gpus) if gpus else pods
-
-
-def _of_others(plan: EnvironmentPlan, kubeconfig: str, show: Show) -> list[tuple[str, str, Object]]:
-    """Name, kind and object of each job that has not ended and that the stack file does not have."""
-    own = {(job.namespace, job.name) for job in plan.jobs.values()}
-    return [
-        (f"{kind} {meta['namespace']}/{meta['name']}", kind, job)
-        for kind, job in going(show, kubeconfig, None)
-        if ((meta := job["metadata"])["namespace"], meta["name"]) not in own
-    ]
 
 
 def _error(plan: EnvironmentPlan, pool: str, asking: Sequence[str]) -> InputError:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from policy_pack.kinds import CLUSTER
+from policy_pack.policies import OWN_KEYS, RULES, BudgetRule
 from policy_pack.resource import Resource, default_tags
-from policy_pack.rules import OWN_KEYS, RULES, BudgetRule
 from policy_pack.taggable import source_of, taggable
 from tests.support.grammar import begins_with_a_verb
 from tests.support.recording import CHECKOUT, Graph, Node

@@ -1,0 +1,122 @@
+"""A list of words becomes a script that starts the same program with the same words."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rehearsal.kubelet.environment import expand
+from trainyard.manifests.document import of_body
+from trainyard.migrate.migration import migrate
+
+VARIABLES = {"ADATA": "/data/a b*", "lower": "it's $5"}
+"""Variables of the container."""
+BY_V1 = {"PET_NODE_RANK": "1", "PET_MASTER_ADDR": "mine-node-0-0.mine", "PET_MASTER_PORT": "29400"}
+"""Variables that the Trainer sets, by which scripts export those of training-operator v1."""
+PARTS = [
+    "$(ADATA)",
+    "$(lower)",
+    "$(date)",
+    "$$(ADATA)",
+    "$",
+    "(",
+    ")",
+    "{",
+    "}",
+    "a",
+    " ",
+    "'",
+    '"',
+]
+PARTS += [
+    "{a,b}",
+    "{000000..000003}",
+    "${base.dim}",
+    "$5",
+    "$HOME",
+    "`id`",
+    "\\",
+    "*",
+    "~",
+    "\n",
+    "=",
+]
+WORDS = st.lists(st.lists(st.sampled_from(PARTS), max_size=6).map("".join), min_size=1, max_size=3)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with a stand-in for torchrun, which prints its words."""
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "torchrun").write_text("#!/bin/bash\nprintf '%s\\0' \"$@\"\n")
+    (folder / "torchrun").chmod(0o755)
+    return folder
+
+
+def script(*words: str, **container: Any) -> str:
+    """The script of a PyTorchJob whose container runs torchrun with these words."""
+    body = {
+        "name": "pytorch",
+        "image": "a/b:1",
+        "command": ["torchrun", *words],
+        "env": [{"name": name, "value": value} for name, value in VARIABLES.items()],
+        **container,
+    }
+    template = {"spec": {"containers": [body]}}
+    spec = {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": template}}}
+    job = of_body({"kind": "PyTorchJob", "metadata": {"name": "mine"}, "spec": spec})
+    return str(migrate(job).entry["script"])
+
+
+def words_of(text: str, programs: Path) -> list[str]:
+    """Words with which the script of an entry starts torchrun in a pod, whose kubelet reads them first."""
+    env = {**VARIABLES, **BY_V1, "PET_NNODES": "2", "PATH": f"{programs}:/usr/bin:/bin"}
+    shell = ["/bin/bash", "-c", expand(f"set -euo pipefail\n{text}", env)]
+    ran = subprocess.run(shell, env=env, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, (text, ran.stderr)
+    return ran.stdout.split("\0")[:-1]
+
+
+@example(
+    words=[
+        "--shards=/data/imagenet-{000000..000099}.tar",
+        "--stamp=$(date)",
+        "model.dim=${base.dim}",
+    ]
+)
+@example(words=["--pattern=$(ADATA)/a?b", "--cost=$5", "$$(ADATA)", "a$$$$b", ""])
+@given(words=WORDS)
+def test_each_word_reaches_the_program_as_kubernetes_would_hand_it_over(
+    words: list[str], programs: Path
+) -> None:
+    """With other quotes WebDataset's braces became 100 words, and $(date) a program."""
+    assert words_of(script(*words), programs) == [expand(word, VARIABLES) for word in words]
+
+
+def test_variables_of_the_controller_are_the_shell_s(programs: Path) -> None:
+    text = script(
+        "--rank=$(RANK)", "$(MASTER_ADDR):$(MASTER_PORT)", "$(PYTORCH_JOB_MASTER_SERVICE_HOST)"
+    )
+    assert "--rank=${RANK} ${MASTER_ADDR}:${MASTER_PORT} ${MASTER_ADDR}\n" in text
+    assert words_of(text, programs) == [
+        "--rank=1",
+        "mine-node-0-0.mine:29400",
+        "mine-node-0-0.mine",
+    ]
+
+
+def test_a_variable_of_unknown_origin_stays_a_variable_where_it_is_in_capitals() -> None:
+    """envFrom can give the container any."""
+    known, unknown = (script("$(DATA)", "$(date)", **more) for more in ({}, {"envFrom": [{}]}))
+    assert known.endswith("torchrun '$(DATA)' '$(date)'\n")
+    assert unknown.endswith("torchrun \"${DATA}\" '$(date)'\n")
+
+
+def test_a_text_of_a_shell_stays_the_text_it_is() -> None:
+    text = script(command=["bash", "-c", "torchrun {a,b}.py $(ADATA) $(date)"])
+    assert text.endswith("torchrun {a,b}.py ${ADATA} $(date)\n")
