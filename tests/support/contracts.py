@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.recording import CHECKOUT, stack_values
+from tests.support.recording import CHECKOUT, stack_values, write_stack
 from tests.support.stackfile import TEAM, Edit, environment_plan
 from trainyard.plan import EnvironmentPlan
 from trainyard.settings.reading.contracts import signature
@@ -40,9 +40,7 @@ def alone(folder: Path, contract: Any, *edits: Edit, team: str | None = "vision"
         settings["name"] = team
     for edit in edits:
         edit(settings)
-    (folder / "Pulumi.team-vision.yaml").write_text(
-        yaml.safe_dump({"config": values}, sort_keys=False)
-    )
+    write_stack("team-vision", folder, values)
     text = contract if isinstance(contract, str) else yaml.safe_dump(contract, sort_keys=False)
     (folder / FILE).write_text(text)
     return folder

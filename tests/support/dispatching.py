@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import yaml
-
 from components.cluster.program import SETTINGS
 from rehearsal.kube import Api, Object
 from tests.rehearsal.api_server import MANAGERS_TOKEN
 from tests.support.kueue_server import KueueServer, kueue_server
 from tests.support.programs import imported
-from tests.support.recording import CHECKOUT, Graph, deploy, stack_values
+from tests.support.recording import CHECKOUT, Graph, deploy, stack_values, write_stack
 from tests.support.stackfile import ENVIRONMENT, Edit
 from tests.support.team_server import TEAMS
 from tests.support.trainer_server import TrainerServer
@@ -72,9 +70,7 @@ def checkout(folder: Path, manager: Edit = nothing, worker: Edit = nothing) -> P
         _both(values[ENVIRONMENT])
         values[ENVIRONMENT]["queues"] = queues
         edit(values[ENVIRONMENT])
-        (folder / f"Pulumi.{stack}.yaml").write_text(
-            yaml.safe_dump({"config": values}, sort_keys=False)
-        )
+        write_stack(stack, folder, values)
     return folder
 
 

@@ -4,6 +4,8 @@ options and edges."""
 from __future__ import annotations
 
 import contextlib
+import copy
+import functools
 import inspect
 import json
 import logging
@@ -465,7 +467,19 @@ def configuration(values: dict[str, Any]) -> dict[str, str]:
 
 def stack_values(stack: str, folder: Path = CHECKOUT) -> dict[str, Any]:
     """The `config:` of a stack file."""
-    return yaml.safe_load((folder / f"Pulumi.{stack}.yaml").read_text())["config"]
+    return copy.deepcopy(_values((folder / f"Pulumi.{stack}.yaml").read_text()))
+
+
+@functools.cache
+def _values(text: str) -> dict[str, Any]:
+    """Read once: thousands of tests change a few lines of the same two files."""
+    return yaml.load(text, yaml.CSafeLoader)["config"]
+
+
+def write_stack(stack: str, folder: Path, values: dict[str, Any]) -> None:
+    """The stack file of these `config:`."""
+    text = yaml.dump({"config": values}, Dumper=yaml.CSafeDumper, sort_keys=False)
+    (folder / f"Pulumi.{stack}.yaml").write_text(text)
 
 
 def plain(value: Any) -> Any:

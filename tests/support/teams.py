@@ -6,9 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from tests.support.recording import CHECKOUT, stack_values
+from tests.support.recording import CHECKOUT, stack_values, write_stack
 from tests.support.stackfile import ENVIRONMENT, TEAM, Edit
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan, Planned, TeamPlan
@@ -50,9 +48,7 @@ def checkout(folder: Path, environment: Edit, team: Edit, **more: Edit) -> Path:
     for stack, edit in edits.items():
         values = stack_values("dev" if stack == "dev" else "team-vision")
         edit(values[ENVIRONMENT if stack == "dev" else TEAM])
-        (folder / f"Pulumi.{stack}.yaml").write_text(
-            yaml.safe_dump({"config": values}, sort_keys=False)
-        )
+        write_stack(stack, folder, values)
     return folder
 
 
