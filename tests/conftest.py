@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import pulumi
 import pytest
 from pulumi.runtime import settings
+from pulumi.runtime.proto import source_pb2
 
 from rehearsal import world
 from tests.support import skips, workers
@@ -46,6 +48,10 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("steady")
+
+# No test reads which line made a resource. The SDK asks the whole stack, pytest's frames included, for
+# each: a third of the time of a recorded graph.
+pulumi.runtime.resource._get_stack_trace = source_pb2.StackTrace
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
