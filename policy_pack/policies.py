@@ -11,18 +11,17 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 from pulumi_policy.proxy import UnknownValueError
 
+from policy_pack.budget import BudgetRule
 from policy_pack.keys import buckets_own_key, encrypted, own_key
 from policy_pack.kinds import (
     BUCKET,
     BUCKET_BLOCK,
     CLUSTER,
     NODE_CLASS,
-    NODE_POOL,
     REPOSITORY,
     TEMPLATE,
 )
@@ -30,11 +29,8 @@ from policy_pack.reached import no_public_ingress, private
 from policy_pack.resource import Config, Resource, Rule, as_list
 from policy_pack.rights import least_privilege
 from policy_pack.taggable import taggable
-from trainyard.catalog.aws.prices import price
 from trainyard.catalog.aws_types.table import AWS_TYPES
 
-INSTANCE_TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
-CAPACITY = "karpenter.sh/capacity-type"
 STORES = {kind for kind, row in AWS_TYPES.items() if row.holds_data}
 
 
@@ -126,48 +122,6 @@ def buckets_blocked(resources: list[Resource], _: Config) -> Iterator[tuple[str,
             yield one.urn, "must have a BucketPublicAccessBlock"
 
 
-class BudgetRule:
-    """Adds up the cost of all pools when they are full, at prices on demand. Reserved capacity is
-    paid already.
-
-    It adds up the pools that it is shown: a preview shows policies of all resources no object of a
-    cluster that does not exist yet. The pack is started anew for each preview and update.
-    """
-
-    def __init__(self) -> None:
-        self._usd: dict[str, Decimal] = {}
-
-    def __call__(self, resource: Resource, config: Config) -> Iterator[str]:
-        if resource.type != NODE_POOL:
-            return
-        cost = _full_usd(resource)
-        if cost is None:
-            yield "must have an instance type whose price is known"
-            return
-        self._usd[resource.urn] = cost
-        if (total := sum(self._usd.values())) > config["max_usd_per_hour"]:
-            yield (
-                f"must leave the pools within {config['max_usd_per_hour']:.2f} USD an hour; got"
-                f" {total:.2f} when they are full"
-            )
-
-
-def _full_usd(pool: Resource) -> Decimal | None:
-    """USD an hour of a full pool of its dearest type; None where a price is not known."""
-    spec = pool.part("spec") or {}
-    wanted = {
-        one["key"]: as_list(one.get("values")) for one in spec["template"]["spec"]["requirements"]
-    }
-    if wanted.get(CAPACITY) == ["reserved"]:
-        return Decimal()
-    nodes = max(int((spec.get("limits") or {}).get("nodes", 0)), int(spec.get("replicas") or 0))
-    prices = [
-        price("ec2", kind, zone[:-1]) for kind in wanted[INSTANCE_TYPE] for zone in wanted[ZONE]
-    ]
-    known = [found.usd for found in prices if found]
-    return nodes * max(known) if len(known) == len(prices) else None
-
-
 def _texts(*example: str) -> dict[str, Any]:
     """JSON schema of a list of texts. An empty text would be the beginning of everything."""
     item = {"type": "string", "pattern": r"\S"}
@@ -250,7 +204,7 @@ RULES = (
     Rule(
         name="within-budget",
         description="All pools together, when they are full, stay within a budget.",
-        fix="lower environment.pools.<name>.max_nodes",
+        fix="lower environment.pools.<name>.max_nodes, or limits.nodes of a pool that was added",
         check=BudgetRule(),
         config={"max_usd_per_hour": {"type": "number", "exclusiveMinimum": 0, "examples": [400]}},
     ),
