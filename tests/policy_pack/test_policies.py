@@ -364,5 +364,12 @@ def test_the_documentation_has_every_policy() -> None:
         assert all(f"`{key}`" in text.partition(row)[2].partition("\n")[0] for key in rule.config)
 
 
+def test_the_documentation_sends_nobody_to_publish_a_pack_that_needs_its_checkout() -> None:
+    """`pulumi policy publish` takes the folder alone (pulumi 3.259, pkg/backend/httpstate/policypack.go)."""
+    pack = "".join(file.read_text() for file in (CHECKOUT / "policy_pack").glob("*.py"))
+    assert "from trainyard." in pack
+    assert "cannot be published" in (CHECKOUT / "docs/policies.md").read_text()
+
+
 def test_the_fix_of_every_policy_begins_with_a_verb() -> None:
     assert [rule.name for rule in RULES if not begins_with_a_verb(rule.fix)] == []
