@@ -28,7 +28,11 @@ SUBNETS = {"aws:ec2/subnet:Subnet": False, "aws:ec2/defaultSubnet:DefaultSubnet"
 NODE_CLASS = "kubernetes:karpenter.k8s.aws/v1:EC2NodeClass"
 NODE_POOL = "kubernetes:karpenter.sh/v1:NodePool"
 SERVICE = "kubernetes:core/v1:Service"
-INGRESS = "kubernetes:networking.k8s.io/v1:Ingress"
+INGRESSES = (
+    "kubernetes:networking.k8s.io/v1:Ingress",
+    "kubernetes:networking.k8s.io/v1:IngressPatch",
+    "kubernetes:networking.k8s.io/v1:IngressList",
+)
 RULES_IN = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 OLD_RULE = "aws:ec2/securityGroupRule:SecurityGroupRule"
 SECURITY_GROUPS = (

@@ -8,14 +8,11 @@ practices guide.
 
 from __future__ import annotations
 
-import contextlib
-import fnmatch
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from pulumi_policy.proxy import UnknownValueError
-
 from policy_pack.budget import BudgetRule
+from policy_pack.images import allowed_images
 from policy_pack.keys import buckets_own_key, encrypted, own_key
 from policy_pack.kinds import (
     BUCKET,
@@ -62,35 +59,6 @@ def tagged(resource: Resource, config: Config) -> Iterator[str]:
     for where, tags in groups.items():
         if missing := [key for key in config["required"] if key not in tags]:
             yield f"must have {', '.join(missing)} among {where}"
-
-
-def allowed_images(resource: Resource, config: Config) -> Iterator[str]:
-    """Every container of every object, own runtimes and jobs among them."""
-    if resource.is_kubernetes:
-        for image in sorted(set(_images(resource.props))):
-            if not any(fnmatch.fnmatchcase(image, f"{each}*") for each in config["registries"]):
-                yield f"must take its image from an allowed registry; got {image}"
-
-
-def _images(part: Any) -> Iterator[str]:
-    if isinstance(part, Mapping):
-        for key, inner in _known(part):
-            if key in ("containers", "initContainers", "ephemeralContainers"):
-                yield from (one["image"] for one in inner if one.get("image"))
-            elif key == "trainer" and isinstance(inner, Mapping) and inner.get("image"):
-                yield inner["image"]  # of a TrainJob
-            yield from _images(inner)
-    elif isinstance(part, Sequence) and not isinstance(part, str):
-        for inner in part:
-            yield from _images(inner)
-
-
-def _known(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Images that a preview knows; a value that AWS chooses, such as one of a variable, hides no
-    image."""
-    for key in part:
-        with contextlib.suppress(UnknownValueError):
-            yield key, part[key]
 
 
 def audited(resource: Resource, _: Config) -> Iterator[str]:

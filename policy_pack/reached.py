@@ -9,7 +9,7 @@ from policy_pack.kinds import (
     ADDRESSES,
     BUCKET_BLOCK,
     CLUSTER,
-    INGRESS,
+    INGRESSES,
     INSTANCES,
     NODE_CLASS,
     OLD_RULE,
@@ -37,7 +37,7 @@ def private(resource: Resource, _: Config) -> Iterator[str]:
         yield "must not give public addresses to what is launched in it (mapPublicIpOnLaunch)"
     if resource.type == SERVICE and resource.part("spec", "type") in PUBLISHED:
         yield f"must not be a Service of type {resource.part('spec', 'type')}"
-    if resource.type.startswith(INGRESS):
+    if resource.type in INGRESSES:
         yield "must not be an Ingress: it publishes a Service"
     yield from _open_endpoint(resource)
 

@@ -226,6 +226,17 @@ def test_a_violation_of_a_resource_that_somebody_adds_is_found(
     assert any(said in must for must in violations(name, [replace(added, props=wrong)]))
 
 
+@pytest.mark.parametrize(
+    ("kind", "published"),
+    [("Ingress", 1), ("IngressPatch", 1), ("IngressList", 1), ("IngressClass", 0)],
+)
+def test_an_ingress_publishes_a_service_and_its_class_does_not(kind: str, published: int) -> None:
+    of = Resource(type=f"kubernetes:networking.k8s.io/v1:{kind}", name="a", urn="a", props={})
+    assert [*violations("private", [of])] == published * [
+        "must not be an Ingress: it publishes a Service"
+    ]
+
+
 PASSED: list[dict[str, Any]] = [
     ALLOW(Action=["ec2:Describe*", "iam:ListRoles"], Resource="*"),
     ALLOW(Action="s3:GetObject*", Resource="arn:aws:s3:::sets/*"),
