@@ -18,6 +18,7 @@ from policy_pack.kinds import (
     BUCKET,
     BUCKET_BLOCK,
     CLUSTER,
+    INSTANCES,
     NODE_CLASS,
     REPOSITORY,
     TEMPLATE,
@@ -32,8 +33,8 @@ STORES = {kind for kind, row in AWS_TYPES.items() if row.holds_data}
 
 
 def metadata_by_token(resource: Resource, _: Config) -> Iterator[str]:
-    """Pods must not get a node's role from IMDS."""
-    if resource.type == TEMPLATE:
+    """Nobody must get a node's role from IMDS by one request, and no pod at all."""
+    if resource.type in (TEMPLATE, *INSTANCES):
         options = resource.part("metadataOptions") or {}
     elif resource.type == NODE_CLASS:
         options = resource.part("spec", "metadataOptions") or {}
@@ -41,7 +42,8 @@ def metadata_by_token(resource: Resource, _: Config) -> Iterator[str]:
         return
     if options.get("httpTokens") != "required":
         yield "must require a token for instance metadata (httpTokens: required)"
-    if options.get("httpPutResponseHopLimit") != 1:
+    runs_pods = resource.type not in INSTANCES
+    if runs_pods and options.get("httpPutResponseHopLimit") != 1:
         yield "must keep instance metadata from pods (httpPutResponseHopLimit: 1)"
 
 
@@ -127,7 +129,7 @@ RULES = (
     Rule(
         name="metadata-by-token",
         description="Instance metadata needs a token and is out of the reach of pods.",
-        fix="set both for what was added: this program sets them for all of its own nodes",
+        fix="set it for what was added: this program sets both for all of its own nodes",
         check=metadata_by_token,
     ),
     Rule(

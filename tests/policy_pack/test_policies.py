@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from policy_pack.kinds import CLUSTER
+from policy_pack.kinds import CLUSTER, INSTANCES
 from policy_pack.policies import OWN_KEYS, RULES, BudgetRule
 from policy_pack.resource import Resource, default_tags
 from policy_pack.taggable import source_of, taggable
@@ -202,6 +202,8 @@ STRANGERS: list[tuple[str, str, dict[str, Any], dict[str, Any], str]] = [
     ("encrypted", "aws:ec2/instance:Instance", {"rootBlockDevice": DISK},
      {"rootBlockDevice": DISK, "ebsBlockDevices": [{"deviceName": "/dev/sdb"}]},
      "must encrypt the disk /dev/sdb"),
+    *(("metadata-by-token", kind, {"metadataOptions": {"httpTokens": "required"}},
+       {"rootBlockDevice": DISK}, "must require a token for instance metadata") for kind in INSTANCES),
     ("least-privilege", "aws:iam/userPolicyAttachment:UserPolicyAttachment",
      {"policyArn": "arn:aws:iam::aws:policy/ReadOnlyAccess"},
      {"policyArn": "arn:aws:iam::aws:policy/AdministratorAccess"}, "must not attach AdministratorAccess"),
