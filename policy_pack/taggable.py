@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from importlib.util import find_spec
+from keyword import iskeyword
 from pathlib import Path
 
 
@@ -21,8 +21,19 @@ def source_of(kind: str) -> Path | None:
     package, _, rest = kind.partition(":")
     if package != "aws":
         return None
-    place = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", rest.partition(":")[0]).lower()
+    folder, _, name = rest.partition(":")[0].partition("/")
+    return _files(f"{folder}_" if iskeyword(folder) else folder).get(_bare(name))
+
+
+@cache
+def _files(folder: str) -> dict[str, Path]:
+    """Files of a folder of the SDK by their bare names. Where a capital begins a word, no rule
+    says: `iPSet` is in ip_set.py, and `graphQLApi` in graph_ql_api.py."""
     found = find_spec("pulumi_aws")
     assert found is not None and found.submodule_search_locations, "pulumi_aws is not installed"
-    file = Path(found.submodule_search_locations[0], f"{place}.py")
-    return file if file.is_file() else None
+    files = Path(found.submodule_search_locations[0], folder).glob("*.py")
+    return {_bare(file.stem): file for file in files}
+
+
+def _bare(name: str) -> str:
+    return name.replace("_", "").lower()
