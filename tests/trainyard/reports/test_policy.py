@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 
 from tests.graph.test_recorded_stacks import EVERYTHING, graph_of, plan_of
 from tests.support.existing_vpc import EXISTING_VPC
-from tests.support.recording import Graph, deploy
+from tests.support.recording import CHECKOUT, Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan, team_plan
-from tests.support.stacks import STACKS, planned
+from tests.support.stacks import KEY, STACKS, planned
 from tests.support.teams import by_name, checkout, listed, team_of
 from tests.support.tool import run_word
 from trainyard.catalog.aws_types.row import When
@@ -109,6 +110,34 @@ def test_only_the_deployer_of_a_vpc_deletes_what_guardduty_has_put_into_it() -> 
         "Condition": {"StringEquals": {"aws:ResourceTag/GuardDutyManaged": "true"}},
     }
     assert allowed(EXISTING_VPC) == []
+
+
+CORPUS = at("storage.corpus", {"s3": {}, "data": "delete"})
+NEED_MORE: dict[str, tuple[Edit, ...]] = {
+    "storage": (at("storage.more", {"s3": {}, "data": "delete"}),),
+    "registries": (at("registries", {"training": {}}),),
+    "teams": (at("teams", {"vision": {"deployer": "arn:aws:iam::123456789012:role/vision"}}),),
+    "network.flow_logs": (at("network.flow_logs", {"days": 7}),),
+    "network.endpoints": (at("network.endpoints", "private"),),
+    "kms_key_arn": (at("kms_key_arn", KEY),),
+    "permissions_boundary": (
+        at("permissions_boundary", "arn:aws:iam::123456789012:policy/limits"),
+    ),
+    "metrics.managed_prometheus": (at("metrics", {"managed_prometheus": {}}),),
+    "budget": (at("budget", {"dollars_a_month": 20000, "emails": ["a@example.com"]}),),
+}
+"""Setting that docs/deployer-policy.md names → a change of it in a stack with a store on S3."""
+
+
+def test_the_page_names_settings_that_need_other_policies() -> None:
+    text = (CHECKOUT / "docs/deployer-policy.md").read_text()
+    [named] = re.findall(r"These settings need other policies: (.*?)\.\s", " ".join(text.split()))
+    assert re.findall("`([^`]+)`", named) == [*NEED_MORE]
+    attached = policy.policies(environment_plan(CORPUS))
+    for setting, edits in NEED_MORE.items():
+        assert policy.policies(environment_plan(CORPUS, *edits)) != attached, setting
+    for edit in (at("pools.g6e.max_nodes", 5), at("tags", {"cost-center": "17"})):
+        assert policy.policies(environment_plan(CORPUS, edit)) == attached
 
 
 def test_the_word_prints_all_documents_or_one(capsys: pytest.CaptureFixture[str]) -> None:
