@@ -96,6 +96,17 @@ def test_a_login_to_a_bucket_names_its_region() -> None:
     assert len(logins) >= 4 and [each for each in logins if "?region=" not in each] == []
 
 
+@pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: file.name)
+def test_a_long_session_is_asked_of_a_role_that_allows_it(file: Path) -> None:
+    """A role allows 3,600 seconds until somebody says more, and STS refuses what is above (AssumeRoleWithWebIdentity,
+    DurationSeconds)."""
+    text = file.read_text()
+    asked = [3600 * int(hours) for hours in re.findall(r"\bduration: (\d+)h", text)]
+    asked += [int(seconds) for seconds in re.findall(r"role-duration-seconds: (\d+)", text)]
+    allowed = re.findall(r"aws iam update-role .*--max-session-duration (\d+)", text)
+    assert max(asked, default=0) <= max(map(int, allowed), default=3600) <= 12 * 3600
+
+
 def test_the_programs_of_a_first_day_have_their_releases() -> None:
     text = " ".join((CHECKOUT / "docs/getting-started.md").read_text().split())
     [needed] = re.findall(r"On your machine: (.*?)\. For a", text)

@@ -71,8 +71,8 @@ class AssumeRoleConfig:
     """External ID, where the role's trust policy requires one. The last role cannot have one: `aws
     eks get-token` assumes that role too and cannot pass an external ID."""
     duration: Annotated[str, pydantic.Field(pattern=r"^\d+[hms](\d+[ms])?(\d+s)?$")] | None = None
-    """Length of a session of the AWS provider, from 15m to 12h: 1h30m. By default it is one
-    hour."""
+    """Length of a session of the AWS provider, from 15m to 12h: 1h30m. By default it is one hour. STS refuses
+    more than the role's MaxSessionDuration, and more than an hour where the caller is a role itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
