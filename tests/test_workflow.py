@@ -291,3 +291,15 @@ def test_a_stack_whose_state_is_in_s3_gets_a_key_and_no_passphrase() -> None:
     assert [each for each in made if '--secrets-provider "awskms://' not in each] == []
     headers = [each for each in _paragraphs("change-secrets-provider") if "passphrase" in each]
     assert len(headers) == 4
+
+
+def test_a_pull_request_ends_only_older_checks_of_its_own() -> None:
+    """A branch's name is without its owner, and forks share the groups of the repository: two of them can both send
+    patch-1 (github.head_ref)."""
+    groups = [
+        line
+        for file in TOLD
+        for line in re.findall("concurrency: .*cancel-in-progress: true", file.read_text())
+    ]
+    assert len(groups) == 4
+    assert [each for each in groups if "-${{ github.event.pull_request.number }}" not in each] == []
