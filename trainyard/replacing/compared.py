@@ -21,7 +21,15 @@ from trainyard.replacing import (
     upgrading,
 )
 from trainyard.replacing.deployed import Ask, Deployed, Show
-from trainyard.replacing.jobs import admission, controllers, mounted, pinned, queues, runtimes
+from trainyard.replacing.jobs import (
+    admission,
+    controllers,
+    mounted,
+    namespaces,
+    pinned,
+    queues,
+    runtimes,
+)
 from trainyard.settings.reading.yaml_file import Lines
 
 _RULES = (
@@ -33,6 +41,7 @@ _RULES = (
     leaving,
     mounted,
     moving,
+    namespaces,
     pinned,
     queues,
     replacing,
@@ -42,6 +51,8 @@ _RULES = (
 )
 _TYPES = frozenset().union(*(rules.TYPES for rules in _RULES))
 """Types of resources that rules about environments look at."""
+_OF_A_TEAM = immutable.OF_A_TEAM | namespaces.TYPES
+"""Types of resources that rules about the stack of a team look at."""
 _ERRORS = (
     controllers.operator_errors,
     mounted.mount_errors,
@@ -66,7 +77,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show, *, asks: bool
     plan = planned.plan
     if plan is None:
         return planned.located(lines)
-    more = _TYPES if isinstance(plan, EnvironmentPlan) else immutable.OF_A_TEAM
+    more = _TYPES if isinstance(plan, EnvironmentPlan) else _OF_A_TEAM
     deployed = ask(more | new_runs.TYPES, None)
     ended = new_runs.ended_runs(plan, deployed, show)
     going = ending.ending_jobs(plan, deployed, show)
@@ -74,11 +85,13 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show, *, asks: bool
         *planned.errors,
         *new_runs.run_errors(plan, deployed, ended),
         *ending.ending_errors(plan, deployed, going),
+        *namespaces.namespace_errors(plan, deployed, show),
     ]
     warnings = [
         *planned.warnings,
         *new_runs.run_warnings(plan, deployed, ended),
         *ending.ending_warnings(plan, deployed, going),
+        *namespaces.namespace_warnings(plan, deployed),
         *(() if asks else _unasked(plan, deployed)),
     ]
     if isinstance(plan, TeamPlan):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainyard.catalog.job_kinds import ENGINE_TYPES, ENTRY_KINDS, outcome, resource_of
-from trainyard.plan import EnvironmentPlan
+from trainyard.plan import EnvironmentPlan, TeamPlan
 
 Outputs = Mapping[str, Any]
 Object = Mapping[str, Any]
@@ -67,6 +67,11 @@ Show = Callable[[str, str, str | None], Sequence[Object]]
 where nobody answers."""
 
 
+def ends_one(namespace: str = "<its namespace>") -> str:
+    """The command that ends one of the jobs that an error names, with its verb: the end of a fix."""
+    return f"kubectl --namespace {namespace} delete <kind> <name> ends one"
+
+
 def going(
     show: Show, kubeconfig: str, namespace: str | None, kinds: Iterable[str] = ENTRY_KINDS
 ) -> list[tuple[str, Object]]:
@@ -80,7 +85,10 @@ def going(
 
 
 def going_of_others(
-    plan: EnvironmentPlan, deployed: Deployed, show: Show, kinds: Iterable[str] = ENTRY_KINDS
+    plan: EnvironmentPlan | TeamPlan,
+    deployed: Deployed,
+    show: Show,
+    kinds: Iterable[str] = ENTRY_KINDS,
 ) -> list[tuple[str, str, Object]]:
     """Name, kind and object of each job that has not ended and that is not of the stack: an entry gets another run,
     which asks for what is there, and the job of one that is gone ends before what it needs. None where no cluster

@@ -17,7 +17,15 @@ from trainyard.catalog.job_kinds import ENGINE_TYPES
 from trainyard.objects.teams.teams import CRON_JOBS
 from trainyard.plan import EnvironmentPlan
 from trainyard.problems import At, InputError, InputWarning, few
-from trainyard.replacing.deployed import SHOWN, Ask, Deployed, Show, UnknownStackError, going
+from trainyard.replacing.deployed import (
+    SHOWN,
+    Ask,
+    Deployed,
+    Show,
+    UnknownStackError,
+    ends_one,
+    going,
+)
 from trainyard.settings.reading.reader import read_file, stack_files
 
 TEAM, PREFIX = "trainyard:teams:Team", "team-"
@@ -96,8 +104,7 @@ def _going(team: str, deployed: Deployed, show: Show) -> list[InputError]:
     error = At(f"{TEAMS}.{team}").must(
         "stay while jobs go on in its namespace, whoever sent them",
         got=f"no entry, and in {space} {few(named, SHOWN)}",
-        fix=f"write the entry again, and delete it when they have ended; kubectl --namespace {space} delete <kind>"
-        " <name> ends one",
+        fix=f"write the entry again, and delete it when they have ended; {ends_one(space)}",
     )
     return [error] if named else []
 

@@ -13,7 +13,7 @@ from trainyard.catalog.job_kinds import ENTRY_KINDS, JOB_KINDS
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.controllers import OPERATOR, RELEASE
 from trainyard.problems import At, InputError, few
-from trainyard.replacing.deployed import SHOWN, Deployed, Show, going_of_others
+from trainyard.replacing.deployed import SHOWN, Deployed, Show, ends_one, going_of_others
 
 TYPES = frozenset({RELEASE})
 """Types of resources that the rule looks at."""
@@ -35,8 +35,7 @@ def operator_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> It
         " makes a pod of theirs that failed again, or marks them as ended, so that a gang that lost a pod waits on its"
         " nodes for ever",
         got=f"{', '.join(more) or 'nothing'} beside {few(named, SHOWN)}",
-        fix="write it again, and delete it when they have ended; kubectl --namespace <its namespace> delete <kind>"
-        " <name> ends one",
+        fix=f"write it again, and delete it when they have ended; {ends_one()}",
     )
 
 

@@ -24,7 +24,7 @@ from trainyard.objects.queues.queues import KUEUE, QUEUE_LABEL
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.controllers import RELEASE
 from trainyard.problems import At, InputError, InputWarning, few
-from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, going_of_others
+from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, ends_one, going_of_others
 
 TYPES = frozenset({RELEASE})
 """Types of resources that the rule looks at."""
@@ -44,8 +44,7 @@ def queue_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Itera
             " nobody takes its finalizer off the Workload of one that waits, so `pulumi up` fails after many minutes"
             " and leaves half of Kueue",
             got=f"no queues beside {few(sorted(held), SHOWN)}",
-            fix="write queues again, and delete it when they have ended; kubectl --namespace <its namespace> delete"
-            " <kind> <name> ends one",
+            fix=f"write queues again, and delete it when they have ended; {ends_one()}",
         )
 
 
