@@ -1,9 +1,16 @@
 """Jobs that ask for nodes which an update takes away: of a pool that leaves or becomes smaller, or of an instance type
-that its pool loses. Their pods select pool and type, and Karpenter launches no such node any more."""
+that its pool loses. Their pods select pool and type, and Karpenter launches no such node any more.
+
+A pool of several types has a NodePool for each, numbered by its place (trainyard/settings/pools.py). With fewer types
+the last NodePool goes, and with it its nodes, also where their type stays. Karpenter evicts their pods, or where a pod
+has karpenter.sh/do-not-disrupt waits for its end (1.14.1, pkg/utils/pod/scheduling.go, IsEvictable and IsDrainable), so
+that `pulumi up` fails, and a pod that starts again does not come back to such a node.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.objects.jobs.pod_template import GPU, POOL
@@ -16,28 +23,58 @@ from trainyard.replacing.immutable import NODE_POOL
 TYPES = frozenset({NODE_POOL})
 """Types of resources that the rule looks at."""
 TYPE = "node.kubernetes.io/instance-type"
+NODE_CLAIMS, OF_NODE_POOL = "nodeclaims.karpenter.sh", "karpenter.sh/nodepool"
+"""Karpenter's objects of nodes, as kubectl calls them, and their label with the name of a NodePool."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _NodePool:
+    """A NodePool that is deployed."""
+
+    name: str
+    requirements: Mapping[str, Sequence[str]]
+    """Label of its nodes → values that it may have."""
+    nodes: int
+    """Most nodes that it may have; 0 where it does not say."""
 
 
 def pin_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterator[InputError]:
     """Jobs that have not ended and ask for what their pool has no more. Those of the stack file itself get another
     run, which asks for what is there. `show`: what is in the cluster."""
-    lost = {pool: types - _types(plan, pool) for pool, types in _deployed_types(deployed).items()}
-    if not any(lost.values()):
-        return
-    jobs = going_of_others(plan, deployed, show)
-    for pool, types in lost.items():
-        stays = pool in plan.pools
-        asking = [name for name, _, job in jobs if _asks(job, pool, types if stays else None)]
-        if types and asking:
-            yield _error(plan, pool, asking) if stays else _leaves(pool, asking)
+    changed = {pool: made for pool, made in _deployed(deployed).items() if _loses(plan, pool, made)}
+    jobs = going_of_others(plan, deployed, show) if changed else ()
+    for pool, made in changed.items():
+        asking = [(name, job) for name, _, job in jobs if _asks(job, pool)]
+        if asking and pool not in plan.pools:
+            yield _leaves(pool, [name for name, _ in asking])
+        elif asking:
+            yield from _types_errors(plan, pool, made, asking)
+            yield from _node_pool_errors(plan, pool, made, asking, deployed, show)
+
+
+def _loses(plan: EnvironmentPlan, pool: str, made: Sequence[_NodePool]) -> bool:
+    """True for a pool that leaves, or of which something leaves that jobs can ask for."""
+    return bool(_lost_types(plan, pool, made) or _gone(plan, pool, made))
+
+
+def _lost_types(plan: EnvironmentPlan, pool: str, made: Sequence[_NodePool]) -> set[str]:
+    """Instance types that a pool has no more."""
+    return {it for each in made for it in each.requirements.get(TYPE, ())} - _types(plan, pool)
+
+
+def _gone(plan: EnvironmentPlan, pool: str, made: Sequence[_NodePool]) -> list[_NodePool]:
+    """NodePools that a pool has no more."""
+    stays = plan.pools.get(pool)
+    names = {kind.name for kind in stays.types} if stays else set[str]()
+    return [each for each in made if each.name not in names]
 
 
 def fewer_warnings(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterator[InputWarning]:
     """Pools that get fewer nodes than a job asks for that has not ended. `show`: what is in the cluster."""
     smaller = {
         pool: plan.pools[pool].max_nodes
-        for pool, nodes in _deployed_nodes(deployed).items()
-        if pool in plan.pools and plan.pools[pool].max_nodes < nodes
+        for pool, made in _deployed(deployed).items()
+        if pool in plan.pools and plan.pools[pool].max_nodes < max(each.nodes for each in made)
     }
     if not smaller:
         return
@@ -67,13 +104,51 @@ def _nodes(kind: str, job: Object, gpus: int) -> int:
     return -(-pods * of_pod // gpus) if gpus else pods
 
 
-def _error(plan: EnvironmentPlan, pool: str, asking: Sequence[str]) -> InputError:
-    return At(f"environment.pools.{pool}.instance_types").must(
-        "keep the type that jobs ask for which have not ended: a pod of theirs that has no node, or loses it, never"
-        " gets another one",
-        got=f"{', '.join(sorted(_types(plan, pool)))} beside {few(asking, SHOWN)}",
-        fix="let them end before; or give the new type a pool of its own, and delete this one when they have ended",
-    )
+def _types_errors(
+    plan: EnvironmentPlan,
+    pool: str,
+    made: Sequence[_NodePool],
+    asking: Sequence[tuple[str, Object]],
+) -> Iterator[InputError]:
+    """Types that a pool loses and that a job names."""
+    lost = _lost_types(plan, pool, made)
+    if named := [name for name, job in asking if _asks(job, pool, lost)]:
+        yield At(f"environment.pools.{pool}.instance_types").must(
+            "keep the type that jobs ask for which have not ended: a pod of theirs that has no node, or loses it, never"
+            " gets another one",
+            got=f"{', '.join(sorted(_types(plan, pool)))} beside {few(named, SHOWN)}",
+            fix="let them end before; or give the new type a pool of its own, and delete this one when they have ended",
+        )
+
+
+def _node_pool_errors(
+    plan: EnvironmentPlan,
+    pool: str,
+    made: Sequence[_NodePool],
+    asking: Sequence[tuple[str, Object]],
+    deployed: Deployed,
+    show: Show,
+) -> Iterator[InputError]:
+    """NodePools that a pool loses while they have nodes which a job can be on."""
+    gone, kubeconfig = _gone(plan, pool, made), deployed.kubeconfig
+    if not gone or kubeconfig is None:
+        return
+    with_nodes = {
+        (claim["metadata"].get("labels") or {}).get(OF_NODE_POOL)
+        for claim in show(kubeconfig, NODE_CLAIMS, None)
+    }
+    lost = _lost_types(plan, pool, made)
+    for each in gone:
+        types = {*each.requirements.get(TYPE, ())}
+        named = [name for name, job in asking if _asks(job, pool, {None, *types} - lost)]
+        if named and each.name in with_nodes:
+            yield At(f"environment.pools.{pool}.instance_types").must(
+                f"keep as many types while jobs that have not ended can be on nodes of {', '.join(sorted(types))}: each"
+                f" type has a NodePool, numbered by its place, and this update deletes {each.name} with its nodes",
+                got=f"{', '.join(sorted(_types(plan, pool)))} beside {few(named, SHOWN)}",
+                fix="let them end before; or give the new types a pool of their own, and delete this one when they have"
+                " ended",
+            )
 
 
 def _leaves(pool: str, asking: Sequence[str]) -> InputError:
@@ -89,35 +164,29 @@ def _types(plan: EnvironmentPlan, pool: str) -> set[str]:
     return {kind.instance_type for kind in found.types} if found else set()
 
 
-def _deployed_types(deployed: Deployed) -> dict[str, set[str]]:
-    """Pool → the instance types of its NodePools."""
-    found = dict[str, set[str]]()
-    for pool, _, template in _node_pools(deployed):
-        for each in (template.get("spec") or {}).get("requirements") or ():
-            if each.get("key") == TYPE:
-                found.setdefault(pool, set()).update(each.get("values") or ())
-    return found
-
-
-def _deployed_nodes(deployed: Deployed) -> dict[str, int]:
-    """Pool → the most nodes that its NodePools may have."""
-    found = dict[str, int]()
-    for pool, name, _ in _node_pools(deployed):
-        if nodes := (deployed.output(NODE_POOL, name, "spec.limits") or {}).get("nodes"):
-            found[pool] = max(int(nodes), found.get(pool, 0))
-    return found
-
-
-def _node_pools(deployed: Deployed) -> Iterator[tuple[str, str, Object]]:
-    """Pool, name and template of each NodePool that is deployed."""
-    for name in deployed.names(NODE_POOL):
-        template = deployed.output(NODE_POOL, name, "spec.template") or {}
+def _deployed(deployed: Deployed) -> dict[str, list[_NodePool]]:
+    """Pool → its NodePools."""
+    found = dict[str, list[_NodePool]]()
+    for logical in sorted(deployed.names(NODE_POOL)):
+        template = deployed.output(NODE_POOL, logical, "spec.template") or {}
+        limits = deployed.output(NODE_POOL, logical, "spec.limits") or {}
+        requirements = {
+            each.get("key"): each.get("values") or ()
+            for each in (template.get("spec") or {}).get("requirements") or ()
+        }
         if pool := ((template.get("metadata") or {}).get("labels") or {}).get(POOL):
-            yield pool, name, template
+            one = _NodePool(
+                name=deployed.output(NODE_POOL, logical, "metadata.name"),
+                requirements=requirements,
+                nodes=int(limits.get("nodes") or 0),
+            )
+            found.setdefault(pool, []).append(one)
+    return found
 
 
-def _asks(job: Object, pool: str, types: set[str] | None = None) -> bool:
-    """True where a node selector of a job names the pool and one of its types; None: whatever it names."""
+def _asks(job: Object, pool: str, types: Collection[str | None] | None = None) -> bool:
+    """True where a node selector of a job names the pool and one of these types, in which None is no type. Without
+    `types`: whatever type it names."""
     return any(
         each.get(POOL) == pool and (types is None or each.get(TYPE) in types)
         for each in maps_in(job)

@@ -11,22 +11,32 @@ from tests.support.stackfile import Edit, at, environment_plan
 from trainyard.objects.jobs.pod_template import POOL
 from trainyard.replacing.deployed import PROVIDER, Deployed
 from trainyard.replacing.immutable import NODE_POOL
-from trainyard.replacing.jobs.pinned import TYPE, fewer_warnings, pin_errors
+from trainyard.replacing.jobs.pinned import (
+    NODE_CLAIMS,
+    OF_NODE_POOL,
+    TYPE,
+    fewer_warnings,
+    pin_errors,
+)
 
 SMALLER = at("pools.g6e.instance_types", ["g6.48xlarge"])
 ALONE = at("jobs", {})
 
 
-@pytest.fixture(scope="module")
-def before() -> Deployed:
-    """What the program made of dev, whose pool g6e has g6e.48xlarge."""
+def _made(*edits: Edit) -> Deployed:
     made: dict[Any, Any] = {
         (NODE_POOL, node.name): node.inputs
-        for node in environment(ALONE).nodes.values()
+        for node in environment(ALONE, *edits).nodes.values()
         if node.kind == NODE_POOL
     }
     made[PROVIDER, "cluster"] = {"kubeconfig": "ours", "clusterIdentifier": "arn"}
     return Deployed(resources=made)
+
+
+@pytest.fixture(scope="module")
+def before() -> Deployed:
+    """What the program made of dev, whose pool g6e has g6e.48xlarge."""
+    return _made()
 
 
 def _job(name: str, pool: str = "g6e", kind: str = "g6e.48xlarge", *conditions: str) -> Any:
@@ -39,10 +49,15 @@ def _job(name: str, pool: str = "g6e", kind: str = "g6e.48xlarge", *conditions: 
     }
 
 
-def _said(before: Deployed, *edits: Edit, jobs: list[Any]) -> list[str]:
+def _said(
+    before: Deployed, *edits: Edit, jobs: list[Any], nodes: tuple[str, ...] = ()
+) -> list[str]:
+    """`nodes`: the NodePool of each node."""
+    claims = [{"metadata": {"labels": {OF_NODE_POOL: each}}} for each in nodes]
+
     def show(kubeconfig: str, kind: str, namespace: str | None) -> list[Any]:
         assert (kubeconfig, namespace) == ("ours", None)
-        return jobs if kind.startswith("trainjobs") else []
+        return claims if kind == NODE_CLAIMS else jobs if kind.startswith("trainjobs") else []
 
     plan = environment_plan(ALONE, *edits)
     return [str(each) for each in pin_errors(plan, before, show)]
@@ -61,6 +76,42 @@ def test_a_type_that_jobs_ask_for_stays_until_they_have_ended(before: Deployed) 
     both = at("pools.g6e.instance_types", ["g6.48xlarge", "g6e.48xlarge"])
     assert _said(before, both, jobs=[_job("eval")]) == []
     assert _said(before, SMALLER, jobs=[_job("eval", "h100", "p5.48xlarge")]) == []
+
+
+TYPES = "pools.g6e.instance_types"
+SECOND = at(TYPES, ["g6.48xlarge", "g6e.48xlarge"])
+ONE = at(TYPES, ["g6e.48xlarge"])
+
+
+def test_a_pool_of_several_types_keeps_a_node_pool_whose_nodes_a_job_can_be_on() -> None:
+    """The NodePool of the second type goes, although the type stays."""
+    before = _made(SECOND)
+    [error] = _said(before, ONE, jobs=[_job("eval")], nodes=("g6e", "g6e-2"))
+    assert error == (
+        "environment.pools.g6e.instance_types: must keep as many types while jobs that have not ended can be on nodes"
+        " of g6e.48xlarge: each type has a NodePool, numbered by its place, and this update deletes g6e-2 with its"
+        " nodes; got g6e.48xlarge beside TrainJob team-vision/eval. Fix: let them end before; or give the new types a"
+        " pool of their own, and delete this one when they have ended"
+    )
+    assert _said(before, ONE, jobs=[_job("eval")], nodes=("g6e",)) == []
+    assert _said(before, ONE, jobs=[_job("eval", "h100")], nodes=("g6e-2",)) == []
+    other_order = at(TYPES, ["g6e.48xlarge", "g6.48xlarge"])
+    assert _said(before, other_order, jobs=[_job("eval")], nodes=("g6e", "g6e-2")) == []
+
+
+def test_a_job_that_names_no_type_can_be_on_a_node_of_each() -> None:
+    """So it is with each job of an entry in a pool of several types."""
+    before, job = _made(at(TYPES, ["g6e.48xlarge", "g6.48xlarge"])), _job("eval")
+    del job["spec"]["podTemplateOverrides"][0]["spec"]["nodeSelector"][TYPE]
+    [error] = _said(before, ONE, jobs=[job], nodes=("g6e-2",))
+    assert "can be on nodes of g6.48xlarge" in error and "deletes g6e-2 with" in error
+    assert _said(before, ONE, jobs=[job]) == []
+    jobs = [_job("named", kind="g6.48xlarge"), job]
+    [first, second] = _said(before, ONE, jobs=jobs, nodes=("g6e-2",))
+    assert (
+        "must keep the type that jobs" in first and "beside TrainJob team-vision/named. " in first
+    )
+    assert "beside TrainJob team-vision/eval. Fix" in second
 
 
 def test_a_pool_stays_until_the_jobs_on_it_have_ended(before: Deployed) -> None:
