@@ -1,5 +1,5 @@
 """Jobs that ask for nodes which an update takes away: of a pool that leaves or becomes smaller, or of an instance type
-that its pool loses. Their pods select pool and type, and Karpenter launches no such node any more.
+or a zone that its pool loses. Their pods select pool, type and zone, and Karpenter launches no such node any more.
 
 A pool of several types has a NodePool for each, numbered by its place (trainyard/settings/pools.py). With fewer types
 the last NodePool goes, and with it its nodes, also where their type stays. Karpenter evicts their pods, or where a pod
@@ -17,12 +17,12 @@ from trainyard.objects.jobs.pod_template import GPU, POOL
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.jobs import maps_in
 from trainyard.problems import At, InputError, InputWarning, few
-from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, going_of_others
+from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, ends_one, going_of_others
 from trainyard.replacing.immutable import NODE_POOL
 
 TYPES = frozenset({NODE_POOL})
 """Types of resources that the rule looks at."""
-TYPE = "node.kubernetes.io/instance-type"
+TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
 NODE_CLAIMS, OF_NODE_POOL = "nodeclaims.karpenter.sh", "karpenter.sh/nodepool"
 """Karpenter's objects of nodes, as kubectl calls them, and their label with the name of a NodePool."""
 
@@ -50,16 +50,25 @@ def pin_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterato
         elif asking:
             yield from _types_errors(plan, pool, made, asking)
             yield from _node_pool_errors(plan, pool, made, asking, deployed, show)
+    yield from _zone_errors(plan, changed, jobs)
 
 
 def _loses(plan: EnvironmentPlan, pool: str, made: Sequence[_NodePool]) -> bool:
     """True for a pool that leaves, or of which something leaves that jobs can ask for."""
-    return bool(_lost_types(plan, pool, made) or _gone(plan, pool, made))
+    lost = _lost_types(plan, pool, made), _lost_zones(plan, pool, made), _gone(plan, pool, made)
+    return any(lost)
 
 
 def _lost_types(plan: EnvironmentPlan, pool: str, made: Sequence[_NodePool]) -> set[str]:
     """Instance types that a pool has no more."""
     return {it for each in made for it in each.requirements.get(TYPE, ())} - _types(plan, pool)
+
+
+def _lost_zones(plan: EnvironmentPlan, pool: str, made: Sequence[_NodePool]) -> set[str]:
+    """Zones that a pool which stays has no more."""
+    stays = plan.pools.get(pool)
+    had = {it for each in made for it in each.requirements.get(ZONE, ())}
+    return had - {*stays.zones} if stays else set()
 
 
 def _gone(plan: EnvironmentPlan, pool: str, made: Sequence[_NodePool]) -> list[_NodePool]:
@@ -151,6 +160,31 @@ def _node_pool_errors(
             )
 
 
+def _zone_errors(
+    plan: EnvironmentPlan,
+    changed: Mapping[str, Sequence[_NodePool]],
+    jobs: Sequence[tuple[str, str, Object]],
+) -> Iterator[InputError]:
+    """Zones that pools lose and that a job names."""
+    asking = dict[tuple[str, str], set[str]]()
+    for pool, made in changed.items():
+        first = made[0].requirements.get(ZONE, ("",))[0]
+        for zone in _lost_zones(plan, pool, made):
+            path = (
+                "environment.zone" if zone == first else f"environment.pools.{pool}.fallback_zones"
+            )
+            named = {name for name, _, job in jobs if _asks(job, pool, {zone}, of=ZONE)}
+            asking.setdefault((path, zone), set()).update(named)
+    for (path, zone), named in sorted(asking.items()):
+        if named:
+            yield At(path).must(
+                f"keep {zone} while jobs that have not ended select this zone: a pod of theirs that has no node, or"
+                " loses it, never gets another one",
+                got=f"no nodes there beside {few(sorted(named), SHOWN)}",
+                fix=f"write {zone} again, and change it when they have ended; {ends_one()}",
+            )
+
+
 def _leaves(pool: str, asking: Sequence[str]) -> InputError:
     return At(f"environment.pools.{pool}").must(
         "stay while jobs that have not ended ask for its nodes, which go with it",
@@ -184,10 +218,12 @@ def _deployed(deployed: Deployed) -> dict[str, list[_NodePool]]:
     return found
 
 
-def _asks(job: Object, pool: str, types: Collection[str | None] | None = None) -> bool:
-    """True where a node selector of a job names the pool and one of these types, in which None is no type. Without
-    `types`: whatever type it names."""
+def _asks(
+    job: Object, pool: str, values: Collection[str | None] | None = None, *, of: str = TYPE
+) -> bool:
+    """True where a node selector of a job names the pool and one of these values of the label `of`, in which None is
+    no value. Without `values`: whatever it names."""
     return any(
-        each.get(POOL) == pool and (types is None or each.get(TYPE) in types)
+        each.get(POOL) == pool and (values is None or each.get(of) in values)
         for each in maps_in(job)
     )

@@ -15,6 +15,7 @@ from trainyard.replacing.jobs.pinned import (
     NODE_CLAIMS,
     OF_NODE_POOL,
     TYPE,
+    ZONE,
     fewer_warnings,
     pin_errors,
 )
@@ -112,6 +113,40 @@ def test_a_job_that_names_no_type_can_be_on_a_node_of_each() -> None:
         "must keep the type that jobs" in first and "beside TrainJob team-vision/named. " in first
     )
     assert "beside TrainJob team-vision/eval. Fix" in second
+
+
+NEARBY = "ap-northeast-2b"
+MOVED = at("zone", NEARBY)
+
+
+def _in_zone(name: str, zone: str = "ap-northeast-2a", pool: str = "g6e") -> Any:
+    job = _job(name, pool)
+    selector = job["spec"]["podTemplateOverrides"][0]["spec"]["nodeSelector"]
+    selector[ZONE] = zone
+    return job
+
+
+def test_the_zone_that_jobs_select_stays_until_they_have_ended(before: Deployed) -> None:
+    """A change that all pools have is said once."""
+    jobs = [_in_zone("eval"), _in_zone("long", pool="h100"), _job("any")]
+    assert _said(before, MOVED, jobs=jobs) == [
+        "environment.zone: must keep ap-northeast-2a while jobs that have not ended select this zone: a pod of theirs"
+        " that has no node, or loses it, never gets another one; got no nodes there beside TrainJob team-vision/eval,"
+        " TrainJob team-vision/long. Fix: write ap-northeast-2a again, and change it when they have ended; kubectl"
+        " --namespace <its namespace> delete <kind> <name> ends one"
+    ]
+    assert _said(before, MOVED, jobs=[_job("any")]) == []
+    also = (at("jobs", {}), at("pools.g6e.fallback_zones", ["ap-northeast-2a"]))
+    assert _said(before, MOVED, *also, jobs=[_in_zone("eval")]) == []
+
+
+def test_a_zone_beside_it_that_jobs_select_stays_until_they_have_ended() -> None:
+    before = _made(at("pools.g6e.fallback_zones", [NEARBY]))
+    [error] = _said(before, jobs=[_in_zone("eval", NEARBY), _in_zone("long")])
+    assert error.startswith(
+        "environment.pools.g6e.fallback_zones: must keep ap-northeast-2b while jobs that have not ended select"
+    )
+    assert "got no nodes there beside TrainJob team-vision/eval. Fix" in error
 
 
 def test_a_pool_stays_until_the_jobs_on_it_have_ended(before: Deployed) -> None:
