@@ -63,6 +63,7 @@ _ERRORS = (
 _WARNINGS = (
     admission.admission_warnings,
     pinned.fewer_warnings,
+    pinned.over_warnings,
     queues.queue_warnings,
     runtimes.runtime_warnings,
     upgrading.held_warnings,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.job_kinds import JOB_KINDS, true_conditions
 from trainyard.objects.jobs.pod_template import GPU, POOL
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.jobs import maps_in
@@ -25,6 +25,10 @@ TYPES = frozenset({NODE_POOL})
 TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
 NODE_CLAIMS, OF_NODE_POOL = "nodeclaims.karpenter.sh", "karpenter.sh/nodepool"
 """Karpenter's objects of nodes, as kubectl calls them, and their label with the name of a NodePool."""
+NODE_CLASSES, LOOKED = "ec2nodeclasses.karpenter.k8s.aws", "CapacityReservationsReady"
+"""Karpenter's objects that know reservations, one of the name of each NodePool, and their condition once it has asked
+EC2. It then lists those that are active, and says nothing of others (karpenter-provider-aws 1.14,
+pkg/controllers/nodeclass/capacityreservation.go, pkg/providers/capacityreservation/types.go)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +49,11 @@ def pin_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterato
     jobs = going_of_others(plan, deployed, show) if changed else ()
     for pool, made in changed.items():
         asking = [(name, job) for name, _, job in jobs if _asks(job, pool)]
-        if asking and pool not in plan.pools:
-            yield _leaves(pool, [name for name, _ in asking])
-        elif asking:
+        if asking and pool in plan.pools:
             yield from _types_errors(plan, pool, made, asking)
             yield from _node_pool_errors(plan, pool, made, asking, deployed, show)
+        elif asking and not _is_over(made, deployed, show):
+            yield _leaves(pool, [name for name, _ in asking])
     yield from _zone_errors(plan, changed, jobs)
 
 
@@ -76,6 +80,21 @@ def _gone(plan: EnvironmentPlan, pool: str, made: Sequence[_NodePool]) -> list[_
     stays = plan.pools.get(pool)
     names = {kind.name for kind in stays.types} if stays else set[str]()
     return [each for each in made if each.name not in names]
+
+
+def over_warnings(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterator[InputWarning]:
+    """Pools that leave without a node, because no reservation of theirs is active: such as a Capacity Block that has
+    ended under a job, which then never ends by itself. `show`: what is in the cluster."""
+    gone = {pool: made for pool, made in _deployed(deployed).items() if pool not in plan.pools}
+    jobs = going_of_others(plan, deployed, show) if gone else ()
+    for pool, made in gone.items():
+        asking = [name for name, _, job in jobs if _asks(job, pool)]
+        if asking and _is_over(made, deployed, show):
+            yield At(f"environment.pools.{pool}").warning(
+                f"this update deletes the pool, which has no node, as its reservation is not active."
+                f" {few(asking, SHOWN)} never starts without it: end each job that waits for it, and hand it in"
+                f" again for another pool; {ends_one()}"
+            )
 
 
 def fewer_warnings(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterator[InputWarning]:
@@ -126,7 +145,8 @@ def _types_errors(
             "keep the type that jobs ask for which have not ended: a pod of theirs that has no node, or loses it, never"
             " gets another one",
             got=f"{', '.join(sorted(_types(plan, pool)))} beside {few(named, SHOWN)}",
-            fix="let them end before; or give the new type a pool of its own, and delete this one when they have ended",
+            fix="let them end before; or give the new type a pool of its own, and delete this one when they have"
+            f" ended; {ends_one()}",
         )
 
 
@@ -139,13 +159,8 @@ def _node_pool_errors(
     show: Show,
 ) -> Iterator[InputError]:
     """NodePools that a pool loses while they have nodes which a job can be on."""
-    gone, kubeconfig = _gone(plan, pool, made), deployed.kubeconfig
-    if not gone or kubeconfig is None:
-        return
-    with_nodes = {
-        (claim["metadata"].get("labels") or {}).get(OF_NODE_POOL)
-        for claim in show(kubeconfig, NODE_CLAIMS, None)
-    }
+    gone = _gone(plan, pool, made)
+    with_nodes = _with_nodes(deployed, show) if gone else ()
     lost = _lost_types(plan, pool, made)
     for each in gone:
         types = {*each.requirements.get(TYPE, ())}
@@ -156,7 +171,7 @@ def _node_pool_errors(
                 f" type has a NodePool, numbered by its place, and this update deletes {each.name} with its nodes",
                 got=f"{', '.join(sorted(_types(plan, pool)))} beside {few(named, SHOWN)}",
                 fix="let them end before; or give the new types a pool of their own, and delete this one when they have"
-                " ended",
+                f" ended; {ends_one()}",
             )
 
 
@@ -189,8 +204,31 @@ def _leaves(pool: str, asking: Sequence[str]) -> InputError:
     return At(f"environment.pools.{pool}").must(
         "stay while jobs that have not ended ask for its nodes, which go with it",
         got=f"no entry beside {few(asking, SHOWN)}",
-        fix="write the entry again, and delete it when they have ended",
+        fix=f"write the entry again, and delete it when they have ended; {ends_one()}",
     )
+
+
+def _is_over(made: Sequence[_NodePool], deployed: Deployed, show: Show) -> bool:
+    """True for NodePools that have no node and get none, because no reservation of theirs is active."""
+    kubeconfig = deployed.kubeconfig
+    assert kubeconfig
+    without = {
+        each["metadata"]["name"]
+        for each in show(kubeconfig, NODE_CLASSES, None)
+        if each["spec"].get("capacityReservationSelectorTerms")
+        and not (each.get("status") or {}).get("capacityReservations")
+        and any(condition["type"] == LOOKED for condition in true_conditions(each))
+    }
+    names = {each.name for each in made}
+    return names <= without and names.isdisjoint(_with_nodes(deployed, show))
+
+
+def _with_nodes(deployed: Deployed, show: Show) -> set[str]:
+    """Names of the NodePools that have nodes, or get some just now."""
+    kubeconfig = deployed.kubeconfig
+    assert kubeconfig
+    labels = [each["metadata"].get("labels") or {} for each in show(kubeconfig, NODE_CLAIMS, None)]
+    return {each[OF_NODE_POOL] for each in labels if OF_NODE_POOL in each}
 
 
 def _types(plan: EnvironmentPlan, pool: str) -> set[str]:

@@ -12,11 +12,14 @@ from trainyard.objects.jobs.pod_template import POOL
 from trainyard.replacing.deployed import PROVIDER, Deployed
 from trainyard.replacing.immutable import NODE_POOL
 from trainyard.replacing.jobs.pinned import (
+    LOOKED,
     NODE_CLAIMS,
+    NODE_CLASSES,
     OF_NODE_POOL,
     TYPE,
     ZONE,
     fewer_warnings,
+    over_warnings,
     pin_errors,
 )
 
@@ -72,7 +75,7 @@ def test_a_type_that_jobs_ask_for_stays_until_they_have_ended(before: Deployed) 
         "environment.pools.g6e.instance_types: must keep the type that jobs ask for which have not ended: a pod of"
         " theirs that has no node, or loses it, never gets another one; got g6.48xlarge beside TrainJob"
         " team-vision/eval. Fix: let them end before; or give the new type a pool of its own, and delete this one"
-        " when they have ended"
+        " when they have ended; kubectl --namespace <its namespace> delete <kind> <name> ends one"
     )
     both = at("pools.g6e.instance_types", ["g6.48xlarge", "g6e.48xlarge"])
     assert _said(before, both, jobs=[_job("eval")]) == []
@@ -92,7 +95,8 @@ def test_a_pool_of_several_types_keeps_a_node_pool_whose_nodes_a_job_can_be_on()
         "environment.pools.g6e.instance_types: must keep as many types while jobs that have not ended can be on nodes"
         " of g6e.48xlarge: each type has a NodePool, numbered by its place, and this update deletes g6e-2 with its"
         " nodes; got g6e.48xlarge beside TrainJob team-vision/eval. Fix: let them end before; or give the new types a"
-        " pool of their own, and delete this one when they have ended"
+        " pool of their own, and delete this one when they have ended; kubectl --namespace <its namespace> delete"
+        " <kind> <name> ends one"
     )
     assert _said(before, ONE, jobs=[_job("eval")], nodes=("g6e",)) == []
     assert _said(before, ONE, jobs=[_job("eval", "h100")], nodes=("g6e-2",)) == []
@@ -156,7 +160,70 @@ def test_a_pool_stays_until_the_jobs_on_it_have_ended(before: Deployed) -> None:
     [error] = _said(before, without, jobs=[_job("long", "h100", ""), _job("eval")])
     assert error.startswith("environment.pools.h100: must stay while jobs that have not ended ask")
     assert "got no entry beside TrainJob team-vision/long. Fix: write the entry again" in error
+    assert error.endswith("; kubectl --namespace <its namespace> delete <kind> <name> ends one")
     assert _said(before, without, jobs=[_job("eval")]) == []
+
+
+RESERVED = {"id": "cr-0123456789abcdef0", "instances": 1}
+BLOCK = {
+    "instance_types": ["p5.48xlarge"],
+    "max_nodes": 1,
+    "capacity": "block",
+    "reservation": {**RESERVED, "starts": "2099-12-01T11:30:00Z", "ends": "2099-12-03T11:30:00Z"},
+}
+
+
+@pytest.fixture(scope="module")
+def with_block() -> Deployed:
+    return _made(at("pools.block", BLOCK))
+
+
+def _node_class(*reservations: str, looked: str = "True") -> Any:
+    return {
+        "metadata": {"name": "block"},
+        "spec": {"capacityReservationSelectorTerms": [{"id": RESERVED["id"]}]},
+        "status": {
+            "capacityReservations": [{"id": each} for each in reservations],
+            "conditions": [{"type": LOOKED, "status": looked}],
+        },
+    }
+
+
+def _of_block(before: Deployed, *classes: Any, nodes: tuple[str, ...] = ()) -> list[str]:
+    """Errors and warnings about an update without the block, for which a job waits."""
+    claims = [{"metadata": {"labels": {OF_NODE_POOL: each}}} for each in nodes]
+    found = {
+        "trainjobs": [_job("waits", "block", "p5.48xlarge")],
+        NODE_CLASSES.partition(".")[0]: [*classes],
+        NODE_CLAIMS.partition(".")[0]: claims,
+    }
+
+    def show(kubeconfig: str, kind: str, namespace: str | None) -> list[Any]:
+        return found.get(kind.partition(".")[0], [])
+
+    plan = environment_plan(ALONE)
+    said = *pin_errors(plan, before, show), *over_warnings(plan, before, show)
+    return [str(each) for each in said]
+
+
+def test_a_block_that_is_over_leaves_although_a_job_waits_for_it(with_block: Deployed) -> None:
+    """The stack file is refused with it, and the job does not end by itself."""
+    assert _of_block(with_block, _node_class()) == [
+        "environment.pools.block: this update deletes the pool, which has no node, as its reservation is not active."
+        " TrainJob team-vision/waits never starts without it: end each job that waits for it, and hand it in again for"
+        " another pool; kubectl --namespace <its namespace> delete <kind> <name> ends one"
+    ]
+
+
+def test_a_block_that_can_have_nodes_stays_while_jobs_ask_for_it(with_block: Deployed) -> None:
+    for classes, nodes in (
+        ([_node_class(RESERVED["id"])], ()),
+        ([_node_class(looked="Unknown")], ()),
+        ([_node_class()], ("block",)),
+        ([], ()),
+    ):
+        [error] = _of_block(with_block, *classes, nodes=nodes)
+        assert error.startswith("environment.pools.block: must stay while jobs that have not ended")
 
 
 def _gang(name: str, nodes: int, gpus: int = 8) -> Any:
