@@ -19,8 +19,10 @@ from trainyard.plans.jobs import maps_in
 from trainyard.problems import At, InputError, InputWarning, few
 from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, ends_one, going_of_others
 from trainyard.replacing.immutable import NODE_POOL
+from trainyard.replacing.jobs.runtimes import runtime_of
+from trainyard.replacing.replacing import RUNTIME
 
-TYPES = frozenset({NODE_POOL})
+TYPES = frozenset({NODE_POOL, RUNTIME})
 """Types of resources that the rule looks at."""
 TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
 NODE_CLAIMS, OF_NODE_POOL = "nodeclaims.karpenter.sh", "karpenter.sh/nodepool"
@@ -46,7 +48,7 @@ def pin_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterato
     """Jobs that have not ended and ask for what their pool has no more. Those of the stack file itself get another
     run, which asks for what is there. `show`: what is in the cluster."""
     changed = {pool: made for pool, made in _deployed(deployed).items() if _loses(plan, pool, made)}
-    jobs = going_of_others(plan, deployed, show) if changed else ()
+    jobs = _jobs(plan, deployed, show) if changed else ()
     for pool, made in changed.items():
         asking = [(name, job) for name, _, job in jobs if _asks(job, pool)]
         if asking and pool in plan.pools:
@@ -86,7 +88,7 @@ def over_warnings(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iter
     """Pools that leave without a node, because no reservation of theirs is active: such as a Capacity Block that has
     ended under a job, which then never ends by itself. `show`: what is in the cluster."""
     gone = {pool: made for pool, made in _deployed(deployed).items() if pool not in plan.pools}
-    jobs = going_of_others(plan, deployed, show) if gone else ()
+    jobs = _jobs(plan, deployed, show) if gone else ()
     for pool, made in gone.items():
         asking = [name for name, _, job in jobs if _asks(job, pool)]
         if asking and _is_over(made, deployed, show):
@@ -106,7 +108,7 @@ def fewer_warnings(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Ite
     }
     if not smaller:
         return
-    jobs = going_of_others(plan, deployed, show)
+    jobs = _jobs(plan, deployed, show)
     for pool, nodes in smaller.items():
         gpus = max(kind.gpus for kind in plan.pools[pool].types)
         asking = [
@@ -117,6 +119,23 @@ def fewer_warnings(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Ite
                 f"with {nodes} nodes the pool is too small for {few(asking, SHOWN)}, which has not ended: a job that"
                 " waits never starts, and one that runs never starts again"
             )
+
+
+def _jobs(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> list[tuple[str, str, Object]]:
+    """Name, kind and object of each job of others that has not ended. One that names no pool has its runtime beside
+    its spec, whose selector its pods get."""
+    return [
+        (name, kind, job if _pools(job) else {**job, "runtime": _runtime(job, deployed)})
+        for name, kind, job in going_of_others(plan, deployed, show)
+    ]
+
+
+def _pools(job: Object) -> list[str]:
+    return [each[POOL] for each in maps_in(job["spec"]) if POOL in each]
+
+
+def _runtime(job: Object, deployed: Deployed) -> Object | None:
+    return deployed.output(RUNTIME, runtime_of(job), "spec")
 
 
 def _nodes(kind: str, job: Object, gpus: int) -> int:

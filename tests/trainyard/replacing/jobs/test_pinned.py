@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.graphs import environment
-from tests.support.stackfile import Edit, at, environment_plan
+from tests.support.stackfile import Edit, at, environment_plan, without
 from trainyard.objects.jobs.pod_template import POOL
 from trainyard.replacing.deployed import PROVIDER, Deployed
 from trainyard.replacing.immutable import NODE_POOL
@@ -22,6 +22,7 @@ from trainyard.replacing.jobs.pinned import (
     over_warnings,
     pin_errors,
 )
+from trainyard.replacing.replacing import RUNTIME
 
 SMALLER = at("pools.g6e.instance_types", ["g6.48xlarge"])
 ALONE = at("jobs", {})
@@ -29,9 +30,9 @@ ALONE = at("jobs", {})
 
 def _made(*edits: Edit) -> Deployed:
     made: dict[Any, Any] = {
-        (NODE_POOL, node.name): node.inputs
+        (node.kind, node.name): node.inputs
         for node in environment(ALONE, *edits).nodes.values()
-        if node.kind == NODE_POOL
+        if node.kind in (NODE_POOL, RUNTIME)
     }
     made[PROVIDER, "cluster"] = {"kubeconfig": "ours", "clusterIdentifier": "arn"}
     return Deployed(resources=made)
@@ -154,14 +155,24 @@ def test_a_zone_beside_it_that_jobs_select_stays_until_they_have_ended() -> None
 
 
 def test_a_pool_stays_until_the_jobs_on_it_have_ended(before: Deployed) -> None:
-    def without(settings: dict[str, Any]) -> None:
-        del settings["pools"]["h100"]
-
-    [error] = _said(before, without, jobs=[_job("long", "h100", ""), _job("eval")])
+    gone = without("pools.h100")
+    [error] = _said(before, gone, jobs=[_job("long", "h100", ""), _job("eval")])
     assert error.startswith("environment.pools.h100: must stay while jobs that have not ended ask")
     assert "got no entry beside TrainJob team-vision/long. Fix: write the entry again" in error
     assert error.endswith("; kubectl --namespace <its namespace> delete <kind> <name> ends one")
-    assert _said(before, without, jobs=[_job("eval")]) == []
+    assert _said(before, gone, jobs=[_job("eval")]) == []
+
+
+def test_a_job_that_takes_its_pool_from_its_runtime_keeps_it_too() -> None:
+    """Somebody who sends a TrainJob writes the runtime, the image and the number of nodes."""
+    runtime = {"image": "tuned:1", "pool": "h100"}
+    before = _made(at("trainer.own_runtimes.tuned", runtime))
+    job, elsewhere = _job("long"), _job("eval")
+    del job["spec"]["podTemplateOverrides"]
+    job["spec"]["runtimeRef"] = elsewhere["spec"]["runtimeRef"] = {"name": "tuned"}
+    [error] = _said(before, without("pools.h100"), jobs=[job, elsewhere])
+    assert error.startswith("environment.pools.h100: must stay while jobs that have not ended ask")
+    assert "beside TrainJob team-vision/long. Fix" in error
 
 
 RESERVED = {"id": "cr-0123456789abcdef0", "instances": 1}
