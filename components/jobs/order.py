@@ -12,14 +12,15 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from threading import Lock
+from typing import Any
 
 import pulumi
 
 from components.jobs import wait_for_job
 from trainyard.catalog.job_kinds import SUCCEEDED, outcome
-from trainyard.plans.jobs import RUN, JobPlan, SweepPlan
+from trainyard.plans.jobs import RUN, JobPlan, SweepPlan, entry_of_sweep
 from trainyard.problems import few
 
 _THREADS = ThreadPoolExecutor(64, thread_name_prefix="after")
@@ -111,7 +112,7 @@ def _may_begin(
     kubectl: wait_for_job.Kubectl, plan: JobPlan, others: Mapping[str, str], most: int
 ) -> bool:
     """True where fewer than `most` others go on, and the run begins now. A run that this update replaces goes on for
-    nobody: it has another identity."""
+    nobody: it has another identity. One that this update deletes goes on until its end, which is behind this wait."""
     found = wait_for_job.listed(kubectl, plan.kind.lower())
     if found is None:
         return False
@@ -121,6 +122,7 @@ def _may_begin(
         if others.get(each["metadata"]["name"])
         == (each["metadata"].get("annotations") or {}).get(RUN, "")
     }
+    there |= dict.fromkeys(_left(found, plan, others), True)
     now = time.monotonic()
     with _LOCK:
         late = now - MADE_SECONDS
@@ -129,6 +131,27 @@ def _may_begin(
         if len(going) < most:
             _BEGUN[plan.namespace, plan.name] = now
         return len(going) < most
+
+
+def _left(found: Sequence[Any], plan: JobPlan, others: Mapping[str, str]) -> list[str]:
+    """Runs of the sweep that go on and that the stack file does not have any more."""
+    left = [
+        each["metadata"]["name"]
+        for each in found
+        if plan.sweep and entry_of_sweep(each) == plan.sweep.entry and not outcome(each)
+    ]
+    gone = sorted({*left} - {plan.name, *others})
+    if gone:
+        _say_once(
+            "the stack file does not have these runs of the sweep any more, and `at_most` counts them while they go on:"
+            f" {few(gone)}. `trainyard stop {gone[0]}` ends the first one"
+        )
+    return gone
+
+
+@cache
+def _say_once(line: str) -> None:
+    pulumi.info(line)
 
 
 def _complete(name: str, kubeconfig: str, plan: JobPlan) -> None:

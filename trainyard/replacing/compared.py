@@ -87,6 +87,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show, *, asks: bool
         *new_runs.run_errors(plan, deployed, ended),
         *ending.ending_errors(plan, deployed, going),
         *namespaces.namespace_errors(plan, deployed, show),
+        *ending.waiting_errors(plan, deployed, going, show),
     ]
     warnings = [
         *planned.warnings,

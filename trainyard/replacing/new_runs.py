@@ -41,7 +41,7 @@ def run_warnings(
         state = "is complete" if before in SUCCEEDED else "has failed"
         text = f"deletes {run}, which {state}," if before else f"ends {run}"
         yield InputWarning(
-            path=_path(plan, name, job), text=f"this update {text} and starts another one: {said}"
+            path=path_of(plan, name, job), text=f"this update {text} and starts another one: {said}"
         )
 
 
@@ -96,7 +96,7 @@ def run_errors(
         if ended.get(name) in SUCCEEDED and is_new and _reads_on(job, was):
             differs = _differs(name, job, kind, was, deployed)
             yield _unanswered(
-                _path(plan, name, job), job, "" if differs else otherwise(job, others)
+                path_of(plan, name, job), job, "" if differs else otherwise(job, others)
             )
 
 
@@ -111,7 +111,7 @@ def _left_behind(plan: EnvironmentPlan | TeamPlan, deployed: Deployed) -> Iterat
         if before := _own_directory(directory, was):
             back = f"write {before} to go on from there" if not job.sweep else ""
             anew = "write when_changed: afresh, or another `run`, to begin elsewhere"
-            yield At(f"{_path(plan, name, job)}.checkpoints.directory").must(
+            yield At(f"{path_of(plan, name, job)}.checkpoints.directory").must(
                 "be where the run before saved: with when_changed: afresh it had a directory of its own, and this"
                 f" run would read {directory} in place of it",
                 got=directory,
@@ -204,7 +204,7 @@ def _changed(
                 yield name, job, kind, was
 
 
-def _path(plan: EnvironmentPlan | TeamPlan, name: str, job: JobPlan) -> str:
+def path_of(plan: EnvironmentPlan | TeamPlan, name: str, job: JobPlan) -> str:
     """Path of the entry of a job in the stack file; of a run of a sweep, that of the sweep's."""
     return f"{jobs_path(plan)}.{job.sweep.entry if job.sweep else name}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from components.jobs import order, wait_for_job
 from components.jobs.order import NotBegun
 from tests.support.stackfile import environment_plan
-from trainyard.plans.jobs import RUN, JobPlan
+from trainyard.plans.jobs import RUN, SWEEP, JobPlan, SweepPlan
 
 
 def plan() -> JobPlan:
@@ -90,6 +91,27 @@ def test_a_run_that_this_update_replaces_holds_no_other_up(monkeypatch: pytest.M
     old = {"metadata": {"name": "b", "annotations": {RUN: "b-0"}}}
     monkeypatch.setattr(wait_for_job, "listed", lambda kubectl, kind: [old])
     assert order._may_begin(("kubectl",), plan(), {"b": "b-1"}, 1)
+
+
+def test_a_run_whose_value_is_taken_away_counts_while_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The engine deletes it behind this wait: a sweep of two at once had three."""
+
+    def job(name: str, entry: str, *conditions: str) -> dict[str, Any]:
+        notes = {RUN: f"{name}-1", SWEEP: json.dumps({"entry": entry})}
+        status = {"conditions": [{"type": each, "status": "True"} for each in conditions]}
+        return {"metadata": {"name": name, "annotations": notes}, "status": status}
+
+    sweep = SweepPlan(entry="tune", at_most=2, earlier=(), others=("b",))
+    run = replace(plan(), sweep=sweep)
+
+    def begins(*found: dict[str, Any]) -> bool:
+        monkeypatch.setattr(wait_for_job, "listed", lambda kubectl, kind: found)
+        return order._may_begin(("kubectl",), run, {"b": "b-1"}, 2)
+
+    assert not begins(job("b", "tune"), job("gone", "tune"))
+    assert begins(job("b", "tune"), job("gone", "tune", "Failed"), job("of-another", "lab"))
 
 
 def test_two_runs_that_look_at_the_same_time_do_not_both_begin() -> None:
