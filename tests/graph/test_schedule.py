@@ -31,12 +31,18 @@ def test_an_update_makes_a_cron_job_and_no_run(graph: Graph) -> None:
     assert spec["successfulJobsHistoryLimit"] == spec["failedJobsHistoryLimit"] == 3
 
 
-def test_its_pod_may_make_runs_of_this_kind_and_files_and_read_nothing_else(graph: Graph) -> None:
+def test_its_pod_may_make_runs_of_either_kind_and_files_and_read_nothing_else(graph: Graph) -> None:
+    """A run that goes on while its entry changes its kind is asked for with the rights of the new description."""
     rules = graph["Role nightly-starts"].inputs["rules"]
     assert rules == [
         {
             "apiGroups": ["trainer.kubeflow.org"],
             "resources": ["trainjobs"],
+            "verbs": ["create", "get", "list"],
+        },
+        {
+            "apiGroups": ["kubeflow.org"],
+            "resources": ["pytorchjobs"],
             "verbs": ["create", "get", "list"],
         },
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},

@@ -34,6 +34,8 @@ class Server:
         self.objects: dict[str, Object] = {}
         self.pods: list[Object] = []
         self.pods_asked: list[Mapping[str, str]] = []
+        self.has_pytorch = False
+        """False: the cluster does not serve PyTorchJobs."""
         self._error, self._acts = error, [*acts]
         self.asked: list[tuple[str, str]] = []
 
@@ -51,8 +53,9 @@ class Server:
         if path.partition("?")[0].endswith("/pods"):
             self.pods_asked.append(dict(parse_qsl(path.partition("?")[2])))
             return {"items": self.pods}
-        if path.partition("?")[0].endswith("/trainjobs"):
-            return {"items": [it for at, it in self.objects.items() if "/trainjobs/" in at]}
+        listed, _, _ = path.partition("?")
+        if listed.endswith("/trainjobs") or (self.has_pytorch and listed.endswith("/pytorchjobs")):
+            return {"items": [it for at, it in self.objects.items() if at.startswith(f"{listed}/")]}
         if path in self.objects and self.errors:
             raise self.errors.pop(0)
         if path not in self.objects:
@@ -64,7 +67,7 @@ class Server:
         self._acts.pop(0)(self)
 
     def run(self, name: str = RUN) -> Object:
-        [found] = [it for at, it in self.objects.items() if at.endswith(f"/trainjobs/{name}")]
+        [found] = [it for at, it in self.objects.items() if at.endswith(f"jobs/{name}")]
         return found
 
 
@@ -144,6 +147,37 @@ def test_a_run_begins_when_the_one_before_has_ended_and_its_pods_are_gone(
     ]
     assert scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now) == "Complete"
     assert made == [False, False, True]
+
+
+@pytest.fixture
+def of_pytorch(scheduled: ModuleType, given: Any) -> Any:
+    """The same schedule after its entry has become a PyTorchJob."""
+    [other] = given.other_jobs
+    job = {"path": other, "object": {"kind": "PyTorchJob", "metadata": {"name": "{scheduled_run}"}}}
+    return replace(given, jobs=other, other_jobs=[given.jobs], objects=[job])
+
+
+def test_a_pod_in_the_place_of_a_lost_one_finds_a_run_of_the_kind_that_its_entry_had(
+    scheduled: ModuleType, given: Any, of_pytorch: Any
+) -> None:
+    """It made a second run of the same time beside it."""
+    server = Server(scheduled.ApiError, ends("Complete"))
+    server.has_pytorch = True
+    first = scheduled.filled(given, JOB, UID)[-1]
+    server.ask("POST", first["path"], first["object"])
+    ended = scheduled.run(server, of_pytorch, JOB, UID, server.pause, lambda: server.now)
+    assert ended == "Complete" and [*server.objects] == [f"{given.jobs}/{RUN}"]
+
+
+def test_a_run_waits_for_one_of_the_kind_that_its_entry_had(
+    scheduled: ModuleType, given: Any, of_pytorch: Any
+) -> None:
+    """While that one waits in a queue it has no pods to wait for."""
+    server = Server(scheduled.ApiError)
+    server.has_pytorch = True
+    before = scheduled.filled(given, "nightly-29672339", "u0")[-1]
+    server.ask("POST", before["path"], before["object"])
+    assert scheduled.others(server, of_pytorch, RUN) == ["nightly-20260601-1859"]
 
 
 def test_it_tries_again_where_nobody_answers_and_not_where_it_is_refused(

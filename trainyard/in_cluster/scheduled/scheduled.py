@@ -54,6 +54,8 @@ class Settings:
     """Path of the pods of the namespace."""
     jobs: str
     """Path of the jobs of the run's kind."""
+    other_jobs: list[str]
+    """Paths of the jobs of other kinds: a run that goes on is of the kind that its entry had."""
     objects: list[dict[str, Any]]
     """Path and object of everything that a run is; the job is the last one."""
     deadline_minutes: int
@@ -112,7 +114,9 @@ def outcome(job: Object) -> str:
 def others(api: Api, settings: Settings, name: str) -> list[str]:
     """Runs of the schedule that go on; without one, pods of runs that are not gone. Raises ApiError."""
     of_schedule = {"labelSelector": f"{settings.label}={settings.schedule}"}
-    jobs = api.ask("GET", f"{settings.jobs}?{urllib.parse.urlencode(of_schedule)}")["items"]
+    query = urllib.parse.urlencode(of_schedule)
+    lists = [_seen(api, f"{path}?{query}") for path in (settings.jobs, *settings.other_jobs)]
+    jobs = [each for found in lists if found for each in found["items"]]
     names = {each["metadata"]["name"] for each in jobs}
     going = [each["metadata"]["name"] for each in jobs if not outcome(each)]
     if any(each != name for each in going):
@@ -188,7 +192,6 @@ def run(
     """Make the run of a Job, and return how it ended. Raises Refused, also where it cannot be made in time."""
     objects = filled(settings, job, uid)
     name = objects[-1]["object"]["metadata"]["name"]
-    at = f"{settings.jobs}/{name}"
     began = seconds_of(job, settings.schedule)
     last = (now() if began is None else began) + settings.deadline_minutes * 60
 
@@ -198,7 +201,8 @@ def run(
             raise Refused(f"{name} could not begin in {minutes} minutes: it is left out")
         pause(seconds)
 
-    if there := tried(name, lambda: _seen(api, at), pause):
+    at, there = tried(name, lambda: _found(api, settings, name), pause)
+    if there:
         _own(there, at, uid)  # made by a pod that was lost
     else:
         while going := tried("runs", lambda: others(api, settings, name), in_time):
@@ -216,8 +220,15 @@ def run(
         pause(SECONDS)
 
 
+def _found(api: Api, settings: Settings, name: str) -> tuple[str, Object | None]:
+    """A run and its path, whichever kind its entry had when it was made; no run and the path of one to be made."""
+    paths = [f"{jobs}/{name}" for jobs in (settings.jobs, *settings.other_jobs)]
+    found = ((path, _seen(api, path)) for path in paths)
+    return next((each for each in found if each[1]), (paths[0], None))
+
+
 def _seen(api: Api, path: str) -> Object | None:
-    """A job; None where it is gone."""
+    """A job; None where it is gone. The jobs of a kind; None where the cluster does not serve it."""
     try:
         return api.ask("GET", path)
     except ApiError as error:

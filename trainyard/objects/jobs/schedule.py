@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trainyard.catalog.job_kinds import JOB_KINDS, resource_of
+from trainyard.catalog.job_kinds import ENTRY_KINDS, JOB_KINDS, resource_of
 from trainyard.objects.jobs.pod_template import NODES_FOR
 from trainyard.plans.jobs import RUN, SCHEDULE, JobPlan, SchedulePlan, Spec
 
@@ -33,10 +33,14 @@ def name_of(plan: JobPlan) -> str:
 
 
 def rules(plan: JobPlan) -> list[dict[str, Any]]:
-    """Rules of the pod's Role: it makes runs of this kind, and sees whether earlier ones are gone."""
-    resource, _, group = resource_of(plan.kind).partition(".")
-    files = [_rule("", "configmaps", "create")] if plan.files else []
-    return [_rule(group, resource, "create", "get", "list"), _rule("", "pods", "list"), *files]
+    """Rules of the pod's Role: it makes runs, and sees whether earlier ones are gone. Of both kinds: the pod of a run
+    that goes on while its entry changes its kind has the description from before."""
+    kinds = [resource_of(kind).partition(".") for kind in ENTRY_KINDS]
+    return [
+        *(_rule(group, resource, "create", "get", "list") for resource, _, group in kinds),
+        _rule("", "pods", "list"),
+        *([_rule("", "configmaps", "create")] if plan.files else []),
+    ]
 
 
 def _rule(group: str, resource: str, *verbs: str) -> dict[str, Any]:
@@ -45,20 +49,22 @@ def _rule(group: str, resource: str, *verbs: str) -> dict[str, Any]:
 
 def settings(plan: JobPlan, schedule: SchedulePlan) -> dict[str, Any]:
     """Settings of the program: which objects a run is, the job last."""
-    resource, _, group = resource_of(plan.kind).partition(".")
     place = f"namespaces/{plan.namespace}"
-    version = JOB_KINDS[plan.kind].api_version
+    jobs = _jobs(plan.kind, place)
     return {
         "schedule": plan.name,
         "label": SCHEDULE,
         "pods": f"/api/v1/{place}/pods",
-        "jobs": f"/apis/{version}/{place}/{resource}",
-        "objects": [
-            *_files(plan, place),
-            {"path": f"/apis/{version}/{place}/{resource}", "object": _job(plan)},
-        ],
+        "jobs": jobs,
+        "other_jobs": [_jobs(kind, place) for kind in ENTRY_KINDS if kind != plan.kind],
+        "objects": [*_files(plan, place), {"path": jobs, "object": _job(plan)}],
         "deadline_minutes": schedule.deadline_minutes,
     }
+
+
+def _jobs(kind: str, place: str) -> str:
+    """Path of the jobs of a kind."""
+    return f"/apis/{JOB_KINDS[kind].api_version}/{place}/{resource_of(kind).partition('.')[0]}"
 
 
 def _files(plan: JobPlan, place: str) -> list[Spec]:
