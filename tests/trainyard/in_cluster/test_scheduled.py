@@ -261,6 +261,44 @@ def test_a_run_that_is_made_goes_on_whatever_the_api_server_refuses(
     assert server.errors == []
 
 
+NOT_KNOWN_YET = 'trainjobs is forbidden: User "system:serviceaccount:x:nightly" cannot get resource'
+"""Said of a right, and not by admission: an API server that has just started may not know the RoleBinding yet."""
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_no_answer_to_the_first_look_for_its_run_ends_the_job(
+    scheduled: ModuleType, given: Any, is_there: bool
+) -> None:
+    """A pod in the place of a lost one ended its Job while the run trained, and the CronJob deleted both later."""
+    server = Server(scheduled.ApiError, *[lambda _: None] * 3, ends("Complete"))
+    made = scheduled.filled(given, JOB, UID)[-1]
+    if is_there:
+        server.ask("POST", made["path"], made["object"])
+    looks = [scheduled.ApiError(403, NOT_KNOWN_YET), *map(scheduled.ApiError, (401, 400), "ab")]
+    ask = server.ask
+
+    def refusing(method: str, path: str, body: Object | None = None) -> Object:
+        if looks and path.endswith(RUN):
+            raise looks.pop(0)
+        return ask(method, path, body)
+
+    server.ask = refusing  # pyright: ignore[reportAttributeAccessIssue]
+    assert scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now) == "Complete"
+    assert len([path for method, path in server.asked if method == "POST"]) == 1
+
+
+def test_a_right_that_is_not_known_yet_is_waited_for_until_the_deadline(
+    scheduled: ModuleType, given: Any
+) -> None:
+    server = Server(scheduled.ApiError, lambda _: None, ends("Complete"))
+    server.refusals = [scheduled.ApiError(403, NOT_KNOWN_YET)]
+    assert scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now) == "Complete"
+    server = Server(scheduled.ApiError, late)
+    server.refusals = [scheduled.ApiError(403, NOT_KNOWN_YET)] * 2
+    with pytest.raises(scheduled.Refused, match=f"{RUN} could not begin in 60 minutes"):
+        scheduled.run(server, given, JOB, UID, server.pause, lambda: server.now)
+
+
 def test_pods_of_runs_that_have_ended_are_not_asked_for(scheduled: ModuleType, given: Any) -> None:
     """Those of a long history had no room in its memory."""
     server = Server(scheduled.ApiError, ends("Complete"))

@@ -27,8 +27,9 @@ THERE = "AlreadyExists"
 v0.35.8, pkg/admission/plugin/resourcequota/controller.go, checkQuotas)."""
 UNKNOWN, FORBIDDEN, CONFLICT, TOO_MANY, ERRORS = 401, 403, 409, 429, 500
 """An API server that has just started can answer 401 and 403 to whom it does not know yet."""
-OF_QUOTAS = ("exceeded quota", "status unknown for quota")
-"""Parts of refusals that may pass: a job of the team can end (the same file)."""
+MAY_PASS = ("exceeded quota", "status unknown for quota", "is forbidden: User ")
+"""Parts of refusals that may pass: a job of the team can end (the same file), and an API server that has just started
+learns who has which right (kubernetes/kubernetes#121635). Admission names no user there."""
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 """Selects pods: those of all kept runs, more than 1,000, have no room in 64 MiB."""
 SUCCESS = ("Complete", "Succeeded")
@@ -134,12 +135,13 @@ def others(api: Api, settings: Settings, name: str) -> list[str]:
 def _may_pass(error: ApiError) -> bool:
     """True where another try can help."""
     if error.code == FORBIDDEN:
-        return any(words in str(error) for words in OF_QUOTAS)
+        return any(words in str(error) for words in MAY_PASS)
     return not 0 < error.code < ERRORS or error.code in (UNKNOWN, CONFLICT, TOO_MANY)
 
 
 def _always(_: ApiError) -> bool:
-    """Of a run that is made: where its Job ended as failed, the CronJob would delete the run later, which trains."""
+    """Of a run that is made, or may be: where its Job ended as failed, the CronJob would delete the run later, which
+    trains."""
     return True
 
 
@@ -201,7 +203,7 @@ def run(
             raise Refused(f"{name} could not begin in {minutes} minutes: it is left out")
         pause(seconds)
 
-    at, there = tried(name, lambda: _found(api, settings, name), pause)
+    at, there = tried(name, lambda: _found(api, settings, name), pause, _always)
     if there:
         _own(there, at, uid)  # made by a pod that was lost
     else:
