@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.derive.pools import nodes_wanted
+from trainyard.objects.jobs.schedule import starts_now
 from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.jobs import SCHEDULE, JobPlan
 from trainyard.problems import few
@@ -150,7 +151,7 @@ def _schedule_commands(job: JobPlan) -> dict[str, str]:
     kubectl, runs = f"kubectl -n {job.namespace}", f"{SCHEDULE}={job.name}"
     return {
         "status": f"{kubectl} get cronjob {job.name} && {kubectl} get {job.kind.lower()},jobs -l {runs}",
-        "start": f"{kubectl} create job --from=cronjob/{job.name} {job.name}-now",
+        "start": starts_now(kubectl, job.name),
     }
 
 

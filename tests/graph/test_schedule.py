@@ -109,7 +109,8 @@ def test_an_output_says_how_to_see_its_times_and_to_start_a_run_now(graph: Graph
             "time_zone": "Etc/UTC",
             "status": "kubectl -n training get cronjob nightly"
             " && kubectl -n training get trainjob,jobs -l trainyard.io/schedule=nightly",
-            "start": "kubectl -n training create job --from=cronjob/nightly nightly-now",
+            "start": "kubectl -n training create job --from=cronjob/nightly"
+            " nightly-$(date -u +%Y%m%d-%H%M)",
         }
     }
     assert "schedules" not in environment().outputs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import ModuleType
@@ -13,7 +15,7 @@ import pytest
 from tests.support.programs import program_fixture
 from tests.support.stackfile import environment_plan
 from tests.trainyard.derive.test_schedule import nightly
-from trainyard.objects.jobs.schedule import settings
+from trainyard.objects.jobs.schedule import settings, starts_now
 
 scheduled = program_fixture("scheduled")
 JOB, UID = "nightly-29672340", "u1"
@@ -100,6 +102,15 @@ def test_a_run_is_called_after_its_time_and_belongs_to_its_job(
 def test_a_job_that_somebody_makes_by_hand_has_a_run_of_its_name(scheduled: ModuleType) -> None:
     assert scheduled.time_of("nightly-29672340", "nightly") == "20260601-1900"
     assert scheduled.time_of("try-1", "nightly") == "try-1"
+
+
+def test_the_command_that_starts_a_run_now_gives_it_a_time_of_its_own(
+    scheduled: ModuleType,
+) -> None:
+    """With `now` for its time a second use went on from the finished run of the first one, and ended at once."""
+    name = starts_now("kubectl", "nightly").rpartition("/nightly ")[2]
+    job = subprocess.run(["sh", "-c", f"echo {name}"], capture_output=True, text=True).stdout
+    assert re.fullmatch(r"20\d{6}-\d{4}", scheduled.time_of(job.strip(), "nightly"))
 
 
 def test_a_pod_in_the_place_of_a_lost_one_goes_on_with_the_run(

@@ -467,7 +467,8 @@ def test_of_a_schedule_both_words_name_its_times(
     timed = STACK_FILE.replace(": mine}", ': "mine/{scheduled_time}"}')
     checkout.write_text(timed.replace("nodes: 2", "nodes: 2\n        schedule: {cron: 0 3 * * 1}"))
     assert run_word("again", ["--stack", "dev", "--job", "mine", "--yes"]) == 1
-    assert "kubectl create job --from=cronjob/mine mine-now" in capsys.readouterr().err
+    now = "kubectl create job --from=cronjob/mine mine-$(date -u +%Y%m%d-%H%M)"
+    assert now in capsys.readouterr().err
     body = _scheduled("mine-20261130-0300", "2026-11-30T03:00:00Z")
     run = Chosen(kind="TrainJob", body=body, entry="mine")
     assert _afterwards(run, "dev", live=False) == [

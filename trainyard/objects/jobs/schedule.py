@@ -32,6 +32,12 @@ def name_of(plan: JobPlan) -> str:
     return f"{plan.name}-schedule"
 
 
+def starts_now(kubectl: str, name: str) -> str:
+    """The command that starts a run of a schedule now. It has a time as the others have: `{scheduled_time}` stands for
+    it, and a run of the same one would go on from a finished checkpoint. `kubectl`: with its namespace."""
+    return f"{kubectl} create job --from=cronjob/{name} {name}-$(date -u +%Y%m%d-%H%M)"
+
+
 def rules(plan: JobPlan) -> list[dict[str, Any]]:
     """Rules of the pod's Role: it makes runs, and sees whether earlier ones are gone. Of both kinds: the pod of a run
     that goes on while its entry changes its kind has the description from before."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from trainyard.derive.next_run import next_run
 from trainyard.derive.sweep import sweep_entry, unfolded
+from trainyard.objects.jobs.schedule import starts_now
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.stack_lines import Change, job_entry, scalar_of_job, values_of_jobs
 from trainyard.operations.reach.target import forget_command, update_command
@@ -128,8 +129,8 @@ def job_of(stack: str, name: str, *, live: bool = False) -> JobConfig | Manifest
     job = found[name]
     if isinstance(job, JobConfig) and job.schedule:
         raise CannotCount(
-            f"{name} has a schedule, and each time is a run of its own. Fix: kubectl create job"
-            f" --from=cronjob/{name} {name}-now, in its namespace, starts a run now"
+            f"{name} has a schedule, and each time is a run of its own. Fix: `{starts_now('kubectl', name)}`, in its"
+            " namespace, starts a run now"
         )
     return job
 
