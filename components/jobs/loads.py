@@ -12,12 +12,22 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 from typing import Any
 
 import pulumi
 import pulumi_kubernetes as k8s
 
-from components.jobs.wait_for_job import Kubectl, answer, jobs_named, kubectl_of, listed, refusal
+from components.jobs.unanswered import Answers
+from components.jobs.wait_for_job import (
+    Kubectl,
+    answer,
+    jobs_named,
+    kubectl_of,
+    listed,
+    refusal,
+    silence,
+)
 from trainyard.catalog.job_kinds import outcome
 from trainyard.catalog.logs.first_end import OUT_OF_MEMORY
 from trainyard.objects.jobs.load import settings_of
@@ -156,9 +166,13 @@ async def until_loaded(
     with kubectl_of(kubeconfig, plan.namespace) as kubectl:
         await asyncio.to_thread(_follow_corrections, kubectl, plan, say)
         known, gone, said = False, 0, ""
+        answers = Answers(
+            "waits for its Job", partial(silence, kubectl, "jobs.batch"), say, ends=False
+        )
         while time.monotonic() < deadline:
             # In threads: other resources go on meanwhile.
             state = await asyncio.to_thread(_state, kubectl, plan.name)
+            await asyncio.to_thread(answers.look, answered=bool(state))
             gone = gone + 1 if state == GONE else 0
             if state == COMPLETE:
                 return

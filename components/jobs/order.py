@@ -19,6 +19,7 @@ from typing import Any
 import pulumi
 
 from components.jobs import wait_for_job
+from components.jobs.unanswered import Answers, NotAnswered
 from trainyard.catalog.job_kinds import SUCCEEDED, outcome
 from trainyard.plans.jobs import RUN, JobPlan, SweepPlan, entry_of_sweep
 from trainyard.problems import few
@@ -102,20 +103,30 @@ def _turn_in_words(earlier: Sequence[str], most: int) -> str:
 
 
 def _wait_for_turn(kubeconfig: str, plan: JobPlan, others: Mapping[str, str], most: int) -> None:
-    """Return when fewer than `most` of the other runs go on. `others`: name → identity of each."""
+    """Return when fewer than `most` of the other runs go on. `others`: name → identity of each. Raises NotBegun
+    where nobody has answered for long."""
     with wait_for_job.kubectl_of(kubeconfig, plan.namespace) as kubectl:
-        while not _may_begin(kubectl, plan, others, most):
+        why = partial(wait_for_job.silence, kubectl, plan.kind.lower())
+        answers = Answers(f"the turn of {plan.name}", why, pulumi.info, ends=True)
+        while not (begins := _may_begin(kubectl, plan, others, most)):
+            try:
+                answers.look(answered=begins is not None)
+            except NotAnswered as failure:
+                raise NotBegun(f"{plan.name} does not begin: {failure}") from None
             time.sleep(wait_for_job.POLL_SECONDS)
 
 
 def _may_begin(
     kubectl: wait_for_job.Kubectl, plan: JobPlan, others: Mapping[str, str], most: int
-) -> bool:
-    """True where fewer than `most` others go on, and the run begins now. A run that this update replaces goes on for
-    nobody: it has another identity. One that this update deletes goes on until its end, which is behind this wait."""
+) -> bool | None:
+    """True where fewer than `most` others go on, and the run begins now; None where nobody answers.
+
+    A run that this update replaces goes on for nobody: it has another identity. One that this update deletes goes on
+    until its end, which is behind this wait.
+    """
     found = wait_for_job.listed(kubectl, plan.kind.lower())
     if found is None:
-        return False
+        return None
     there = {
         each["metadata"]["name"]: not outcome(each)
         for each in found
@@ -155,7 +166,7 @@ def _say_once(line: str) -> None:
 
 
 def _complete(name: str, kubeconfig: str, plan: JobPlan) -> None:
-    """Return when a run is complete. Raises NotBegun where it fails or is gone."""
+    """Return when a run is complete. Raises NotBegun where it fails or is gone, or nobody has answered for long."""
     why = (
         f"{plan.kind} {plan.namespace}/{plan.name} is not on the cluster: it was stopped or deleted"
     )
@@ -165,5 +176,7 @@ def _complete(name: str, kubeconfig: str, plan: JobPlan) -> None:
         )
     except wait_for_job.RunFailed as failure:
         end, why = "", str(failure)
+    except NotAnswered as failure:
+        end, why = "", f"{plan.kind} {plan.namespace}/{plan.name}, and {failure}"
     if end not in SUCCEEDED:
         raise NotBegun(f"{name} does not begin, because it comes after this: {why}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import functools
 import json
+import math
 import os
 import subprocess
 import tempfile
@@ -21,6 +22,7 @@ from typing import Any
 import pulumi
 
 from components.jobs.followed import Followed
+from components.jobs.unanswered import Answers
 from trainyard.catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome, true_conditions
 from trainyard.catalog.logs.cause import Cause, Watched, most_told
 from trainyard.catalog.logs.first_end import TAIL, End, Object
@@ -101,7 +103,8 @@ def wait(
     was not there when the wait began. `say` gets a line whenever the pods of the run do something else, and whenever
     its gang begins again. `stack`: named in advice; of a job that another one waits for nobody needs it.
 
-    Raises RunFailed when it fails, when the time is over, and at once where there is no kubectl.
+    Raises RunFailed when it fails, when the time is over, and at once where there is no kubectl; NotAnswered where
+    nobody has answered for long, and no time limits the wait.
     """
     deadline, selector = time.monotonic() + minutes * 60, f"{JOB_KINDS[kind].pod_label}={name}"
     with (
@@ -112,11 +115,14 @@ def wait(
         tries = Tries(kind, namespace, name, ask, followed.take, stack=stack)
         note = functools.partial(_note, kubectl, kind, name)
         where, said, watched, told = UNSEEN, "", Watched(), Told(say, tries, followed, note)
+        run, why = f"{kind} {namespace}/{name}", functools.partial(silence, kubectl, kind.lower())
+        answers = Answers(run, why, say, ends=math.isinf(minutes))
         found: list[Any] | None = None
         while time.monotonic() < deadline:
             found = jobs_named(kubectl, kind, name)
+            answers.look(answered=found is not None)
             if found == []:
-                return _gone(f"{kind} {namespace}/{name}", where)
+                return _gone(run, where)
             where = _state(found[0]) if found else where
             if _is_reached(where, until):
                 return where
@@ -132,7 +138,7 @@ def wait(
         cause = _cause(watched, followed, note, found) if failed else None
         said = said or _without_failures(kubectl, selector, cause, failed=failed)
     over = "" if failed else f" after {minutes:g} minutes (wait_minutes)"
-    raise RunFailed(f"{kind} {namespace}/{name} is {where}{over}{said}")
+    raise RunFailed(f"{run} is {where}{over}{said}")
 
 
 def _gone(run: str, where: str) -> str:
@@ -339,6 +345,15 @@ def answer(*words: str) -> str:
         ) from None
     except subprocess.TimeoutExpired:
         return ""
+
+
+def silence(kubectl: Kubectl, kind: str) -> str:
+    """The error of asking for objects of a kind, in words of kubectl; empty where the API server answers."""
+    try:
+        done = subprocess.run([*kubectl, "get", kind], capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return "kubectl has not ended after 60 seconds"
+    return done.stderr if done.returncode else ""
 
 
 def refusal(*words: str, text: str = "") -> str:

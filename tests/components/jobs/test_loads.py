@@ -14,7 +14,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.jobs import loads
+from components.jobs import loads, unanswered
 from components.jobs.loads import LoadFailed, Waits, until_loaded
 from trainyard.objects.jobs.load import LoadPod, load_spec
 from trainyard.plans.jobs import ConfigMapPlan, LoadPlan
@@ -215,6 +215,15 @@ def test_the_wait_ends_and_the_load_goes_on(shows: Shows, tmp_path: Path) -> Non
     ):
         waited(replace(PLAN, wait_hours=0.00005))
     assert changes(tmp_path) == []
+
+
+def test_a_cluster_that_does_not_answer_is_said(
+    shows: Shows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unanswered, "SECONDS", 0.0)
+    shows(LOADING, "away", "away", COMPLETE)
+    [_, said] = waited()
+    assert said.startswith("waits for its Job: the cluster has not answered for 0 seconds: ")
 
 
 def test_without_kubectl_nothing_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

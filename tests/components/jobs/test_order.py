@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs import order, wait_for_job
+from components.jobs import order, unanswered, wait_for_job
 from components.jobs.order import NotBegun
 from tests.support.stackfile import environment_plan
 from trainyard.plans.jobs import RUN, SWEEP, JobPlan, SweepPlan
@@ -65,7 +65,7 @@ def may_begin(at_most: int, run: str = "d", **states: list[str] | None) -> bool:
     others = {name: f"{name}-1" for name in "abcd" if name != run}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wait_for_job, "listed", lambda kubectl, kind: found)
-        return order._may_begin(("kubectl",), replace(plan(), name=run), others, at_most)
+        return bool(order._may_begin(("kubectl",), replace(plan(), name=run), others, at_most))
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +108,7 @@ def test_a_run_whose_value_is_taken_away_counts_while_it_goes_on(
 
     def begins(*found: dict[str, Any]) -> bool:
         monkeypatch.setattr(wait_for_job, "listed", lambda kubectl, kind: found)
-        return order._may_begin(("kubectl",), run, {"b": "b-1"}, 2)
+        return bool(order._may_begin(("kubectl",), run, {"b": "b-1"}, 2))
 
     assert not begins(job("b", "tune"), job("gone", "tune"))
     assert begins(job("b", "tune"), job("gone", "tune", "Failed"), job("of-another", "lab"))
@@ -128,6 +128,20 @@ def test_a_run_waits_until_fewer_go_on_than_may(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(wait_for_job, "POLL_SECONDS", 0)
     order._wait_for_turn("kubeconfig", plan(), {"a": "1", "b": "1"}, 2)
     assert looks == []
+
+
+def test_a_cluster_that_answers_nobody_for_long_begins_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A chain and a sweep waited for ever once the credentials had expired."""
+    monkeypatch.setattr(unanswered, "MINUTES", 0)
+    monkeypatch.setattr(wait_for_job, "listed", lambda *_: None)
+    monkeypatch.setattr(wait_for_job, "silence", lambda *_: "Unauthorized")
+    words = "the cluster has not answered for 0 minutes: Unauthorized. Fix: if your credentials have expired, log in"
+    with pytest.raises(NotBegun, match=f"t5-large does not begin: {words} again"):
+        order._wait_for_turn("kubeconfig", plan(), {"a": "1"}, 1)
+    with pytest.raises(NotBegun, match=f"after this: TrainJob training/t5-large, and {words}"):
+        order._complete("evaluate", "kubeconfig", plan())
 
 
 @pytest.mark.parametrize(

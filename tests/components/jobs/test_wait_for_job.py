@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs import wait_for_job
+from components.jobs import unanswered, wait_for_job
 from components.jobs.wait_for_job import RunFailed, wait
 from tests.support.launchers import torchrun
 from trainyard.catalog.logs.cause import Cause
@@ -379,6 +380,58 @@ def test_the_time_is_limited(says: Any) -> None:
     says(STARTING)
     with pytest.raises(RunFailed, match=r"is Waiting after 0.001 minutes \(wait_minutes\)"):
         wait("kubeconfig", "TrainJob", "training", "job", until="running", minutes=0.001)
+
+
+LOGGED_OUT = """#!/bin/bash
+echo 'E1130 16:00:00.000000  77 memcache.go:265] "Unhandled Error" err="Unauthorized"' >&2
+echo 'The SSO session has expired.' >&2
+echo 'error: You must be logged in to the server (Unauthorized)' >&2
+exit 1
+"""
+
+
+@pytest.fixture
+def logged_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """kubectl with credentials that have expired, and waits that are impatient."""
+    monkeypatch.setattr(wait_for_job, "POLL_SECONDS", 0.01)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(unanswered, "SECONDS", 0.0)
+    program = tmp_path / "kubectl"
+    program.write_text(LOGGED_OUT)
+    program.chmod(0o755)
+    return program
+
+
+def test_a_cluster_that_answers_nobody_is_said_once(logged_out: Path) -> None:
+    said = list[str]()
+    with pytest.raises(RunFailed, match=r"is not seen yet after 0.02 minutes \(wait_minutes\)"):
+        place = ("kubeconfig", "TrainJob", "training", "job")
+        wait(*place, until="complete", minutes=0.02, say=said.append)
+    [line] = said
+    assert line.startswith("TrainJob training/job: the cluster has not answered for 0 seconds:")
+    assert ": The SSO session has expired; error: You must be logged in to the server" in line
+    assert "log in again in another terminal" in line and "memcache" not in line
+
+
+def test_a_cluster_that_answers_nobody_ends_a_wait_without_a_limit(
+    logged_out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It held `up` for ever, where keys in the environment have expired."""
+    monkeypatch.setattr(unanswered, "MINUTES", 0.01)
+    words = "the cluster has not answered for 0.01 minutes: The SSO session has expired"
+    with pytest.raises(unanswered.NotAnswered, match=words):
+        wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=math.inf)
+
+
+def test_a_cluster_that_answers_again_is_waited_for_as_before(
+    says: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unanswered, "SECONDS", 0.0)
+    says(STARTING, None, None, STARTING, None, _condition("Complete"))
+    said = list[str]()
+    place = ("kubeconfig", "TrainJob", "training", "job")
+    assert wait(*place, until="complete", minutes=math.inf, say=said.append) == "Complete"
+    assert len([line for line in said if "has not answered" in line]) == 2
 
 
 def test_without_kubectl_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
