@@ -138,6 +138,29 @@ def test_what_nvidia_smi_says_is_a_number_or_unknown(
     assert script.asked(gang, "gpu", "clocks.sm") is None
 
 
+@pytest.mark.parametrize(
+    ("sound", "ranks", "found"),
+    [
+        (0, [0.0, 0.0], 0.0),
+        (0, [0.0, None], None),
+        (0, [3.0, None], 3.0),
+        (1, [1.0, 1.0], 2.0),
+        (1, [1.0, None], None),
+        (1, [0.0, None], 0.0),
+        (1, [None, None], None),
+        (None, [2.0, None], 2.0),
+    ],
+)
+def test_a_node_of_which_a_rank_knows_nothing_is_measured_only_where_another_rank_fails(
+    script: ModuleType, sound: float | None, ranks: list[float | None], found: float | None
+) -> None:
+    gang = SimpleNamespace(nodes=[[0, 1], [2, 3]], hosts=["a", "b"])
+    gang.gathered = lambda mine: [*ranks, 0.0, 1.0]
+    measures = script.Gang.by_node(gang, "", None, "", sum, sound=sound)
+    values = {one["node"]: one["value"] for one in measures}
+    assert values == {"b": 1.0} | ({} if found is None else {"a": found})
+
+
 def test_bytes_are_those_of_all_efa_devices_and_unknown_without_one(
     script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +252,6 @@ def test_what_went_over_efa_is_compared_with_the_data_that_each_node_sends(
         ranks=nodes,
         nodes=[[node] for node in range(nodes)],
         agreed=lambda mine: mine,
-        by_node=lambda line, mine, unit, pick: [(line, mine)],
+        by_node=lambda line, mine, unit, pick, sound=None: [(line, mine)],
     )
     assert [*script.all_reduces(gang)][-1] == ("sent over EFA", found)

@@ -122,17 +122,23 @@ class Gang:
             torch.cuda.synchronize()
 
     def by_node(
-        self, line: str, mine: float | None, unit: str, pick: Callable[[list[float]], float]
+        self,
+        line: str,
+        mine: float | None,
+        unit: str,
+        pick: Callable[[list[float]], float],
+        sound: float | None = None,
     ) -> list[Measure]:
-        """One result for each node: what `pick` makes of its ranks' values. Nothing for nodes whose
-        ranks know none."""
+        """One result for each node: what `pick` makes of the values that its ranks know. Nothing for
+        nodes whose ranks know none. Nothing either where one rank knows none and all others have the
+        value `sound`: of such a node nobody knows whether it is sound."""
         found = self.gathered(mine)
-        values = [[found[rank] for rank in ranks] for ranks in self.nodes]
-        return [
-            measure(line, pick([v for v in known if v is not None]), unit, node=host)
-            for host, known in zip(self.hosts, values, strict=True)
-            if any(v is not None for v in known)
-        ]
+        results = []
+        for host, ranks in zip(self.hosts, self.nodes, strict=True):
+            known = [found[rank] for rank in ranks if found[rank] is not None]
+            if known and (len(known) == len(ranks) or {*known} != {sound}):
+                results.append(measure(line, pick(known), unit, node=host))
+        return results
 
 
 def devices(gang: Gang) -> Iterator[Measure]:
@@ -143,7 +149,7 @@ def devices(gang: Gang) -> Iterator[Measure]:
     yield from gang.by_node("EFA devices", efa, "devices", min)
     yield from gang.by_node("Lustre over EFA", lustre_over_efa(), "", min)
     for line, (query, field) in HEALTH.items():
-        yield from gang.by_node(line, asked(gang, query, field), "", sum)
+        yield from gang.by_node(line, asked(gang, query, field), "", sum, sound=0)
 
 
 def lustre_over_efa() -> float | None:
@@ -217,7 +223,8 @@ def all_reduces(gang: Gang) -> Iterator[Measure]:
     for size in sizes:
         yield measure("all-reduce", bus_speed(gang, size, gang.ranks), "GB/s", of=str(size))
     nodes, part = len(gang.nodes), None
-    yield from gang.by_node("ranks over EFA", takes_efa() if nodes > 1 else None, "ranks", sum)
+    over_efa = takes_efa() if nodes > 1 else None
+    yield from gang.by_node("ranks over EFA", over_efa, "ranks", sum, sound=1)
     if nodes > 1 and sent_before is not None:
         # A node that is a leaf of both of NCCL's trees sends the data once, in a ring nearly twice.
         must = sum(sizes) * (TURNS + WARM_UP)

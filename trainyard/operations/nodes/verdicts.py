@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median_high
 from typing import Any, Literal
 
@@ -145,7 +145,12 @@ def _verdict(measure: Measure, judge: Judge, results: Results, promise: Promise)
 
 
 def _missing(results: Results, promise: Promise) -> Iterable[Verdict]:
-    """Lines without which nobody knows whether the nodes do what was promised."""
+    """Lines without which nobody knows whether the nodes do what was promised, and another number of
+    nodes than the entry asks for."""
+    if results.nodes != promise.nodes:
+        found = _unjudged("nodes", "", "fail", "the entry's number of nodes")
+        more = results.nodes > promise.nodes
+        yield replace(found, value=results.nodes, bound=promise.nodes, at_most=more)
     wanted: dict[str, Word] = dict.fromkeys(ERRORS, "warn") if results.gpus else {}
     if promise.efa and results.nodes > 1:
         # Nobody misses SENT: Linux has counters only on a device of the node's own network
@@ -155,19 +160,31 @@ def _missing(results: Results, promise: Promise) -> Iterable[Verdict]:
         wanted |= {LUSTRE: "warn"}
     if promise.gpus and not results.gpus:
         wanted |= {"matrix product on GPUs": "fail"}
-    for line in sorted(wanted.keys() - {measure.line for measure in results.now}):
-        yield Verdict(
-            line=line,
-            of="",
-            node="",
-            value=None,
-            unit="",
-            bound=None,
-            at_most=False,
-            verdict=wanted[line],
-            why="could not be measured",
-            before=None,
-        )
+    for line in sorted(wanted):
+        for node in _nodes_without(line, results):
+            yield _unjudged(line, node, wanted[line], "could not be measured")
+
+
+def _nodes_without(line: str, results: Results) -> list[str]:
+    """Nodes that have no measure of the line; one empty name where none has."""
+    having = {measure.node for measure in results.now if measure.line == line}
+    every = {measure.node for measure in results.now if measure.line != START}
+    return sorted(every - having - {""}) if having else [""]
+
+
+def _unjudged(line: str, node: str, verdict: Word, why: str) -> Verdict:
+    return Verdict(
+        line=line,
+        of="",
+        node=node,
+        value=None,
+        unit="",
+        bound=None,
+        at_most=False,
+        verdict=verdict,
+        why=why,
+        before=None,
+    )
 
 
 def _only_measured(measure: Measure, results: Results, promise: Promise) -> Bound:

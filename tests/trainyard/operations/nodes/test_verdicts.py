@@ -166,6 +166,27 @@ def test_what_could_not_be_measured_is_not_passed_over() -> None:
     assert _bad(found) == {("ranks over EFA", "", "warn"), ("uncorrected ECC errors", "", "warn")}
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["uncorrected ECC errors", "rows waiting for remapping", "ranks over EFA", "Lustre over EFA"],
+)
+def test_a_node_whose_line_could_not_be_measured_is_named(line: str) -> None:
+    promised = replace(PROMISE, lustre_over_efa=True)
+    lustre = [_line("Lustre over EFA", 1, "", node) for node in NODES]
+    now = [e for e in [*healthy(), *lustre] if (e["line"], e["node"]) != (line, "node-1")]
+    found = _judged(now, promised)
+    assert _bad(found) == {(line, "node-1", "warn")}
+    assert [v.why for v in found if v.value is None] == ["could not be measured"]
+
+
+@pytest.mark.parametrize("nodes", [2, 4])
+def test_results_of_another_number_of_nodes_fail(nodes: int) -> None:
+    found = _judged(healthy(), replace(PROMISE, nodes=nodes))
+    assert _bad(found) == {("nodes", "", "fail")}
+    [said] = [v for v in found if v.line == "nodes"]
+    assert (said.value, said.bound, said.at_most) == (3, nodes, nodes < 3)
+
+
 def test_counters_of_efa_that_a_pod_cannot_see_are_not_missed() -> None:
     assert _bad(_judged(_without("sent over EFA"))) == set()
 
