@@ -16,6 +16,7 @@ from trainyard.catalog.acceptance import MINUTES, MINUTES_OF_STORE
 from trainyard.catalog.aws.storage import Speed
 from trainyard.derive import pod_resources
 from trainyard.derive.pools import TYPES
+from trainyard.derive.team_stores import stores_of
 from trainyard.objects.jobs.pod_template import EFA, GPU
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import RUN_NUMBER, JobConfig
@@ -56,10 +57,17 @@ def is_acceptance(job: JobConfig) -> bool:
 
 
 def acceptance_entry(
-    environment: EnvironmentConfig, *, pool: str, nodes: int, image: str, runtime: str
+    environment: EnvironmentConfig,
+    *,
+    pool: str,
+    nodes: int,
+    image: str,
+    runtime: str,
+    team: str | None = None,
 ) -> dict[str, Any]:
-    """The entry of a stack file. Each run has a folder of its own, so that results stay."""
-    stores = measured_stores(environment)
+    """The entry of a stack file. Each run has a folder of its own, so that results stay. `team`: whose
+    file it is; None: the environment's."""
+    stores = measured_stores(environment, team)
     paths = {store: f"/stores/{store}" for store in stores}
     kinds = environment.pools[pool].instance_types
     script = f"{FilesConfig(sources=(SCRIPT,)).path}/{PurePosixPath(SCRIPT).name}"
@@ -83,9 +91,14 @@ def acceptance_entry(
     }
 
 
-def measured_stores(environment: EnvironmentConfig) -> list[str]:
-    """The stores whose files can be written and read as those of a disk."""
-    found = {name: kind_of(store) for name, store in environment.storage.items()}
+def measured_stores(environment: EnvironmentConfig, team: str | None = None) -> list[str]:
+    """The stores whose files can be written and read as those of a disk. `team`: the one whose jobs
+    do so; None: the environment's own, or those of a team that it does not list."""
+    storage = environment.storage
+    if entry := environment.teams.get(team or ""):
+        seen = stores_of(entry, environment)
+        storage = {name: store for name, store in seen.items() if store.teams != "read_only"}
+    found = {name: kind_of(store) for name, store in storage.items()}
     return [name for name, kind in found.items() if kind and not [*kind[0].write_errors("", name)]]
 
 

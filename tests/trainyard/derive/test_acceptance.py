@@ -76,6 +76,26 @@ def test_only_stores_whose_files_can_be_written_are_measured() -> None:
     assert measured_stores(_environment(S3)) == ["scratch", "home"]
 
 
+@pytest.mark.parametrize(
+    ("team", "stores"),
+    [
+        (None, ["scratch", "home"]),
+        ("seen", ["home"]),
+        ("all", ["home"]),
+        ("unlisted", ["scratch", "home"]),
+    ],
+)
+def test_a_team_measures_the_stores_that_it_can_write_to(
+    team: str | None, stores: list[str]
+) -> None:
+    role = "arn:aws:iam::123456789012:role/someone"
+    teams = {"seen": {"deployer": role, "stores": ["home"]}, "all": {"deployer": role}}
+    environment = _environment(at("storage.scratch.teams", "read_only"), at("teams", teams))
+    assert measured_stores(environment, team) == stores
+    narrow = _environment(at("teams", {"seen": {"deployer": role, "stores": ["home"]}}))
+    assert measured_stores(narrow, "seen") == ["home"]
+
+
 def test_an_acceptance_job_is_known_by_its_script() -> None:
     mine = _environment().jobs["t5-large"]
     assert isinstance(mine, JobConfig) and not is_acceptance(mine)

@@ -68,17 +68,16 @@ def new_entry(stack: Stack, pool: str | None, nodes: int | None, image: str | No
             f"NODES must be 2 or more, because one node has no neighbour; got {nodes}."
             f" Fix: --nodes 2, and environment.pools.{name}.max_nodes: 2"
         )
-    if not measured_stores(stack.environment):
-        raise EntryError(
-            "the environment has no store that takes checkpoints and results. Fix: add a Lustre or"
-            " EFS store to environment.storage"
-        )
+    team = _team(stack)
+    if not measured_stores(stack.environment, team):
+        raise _no_store(team)
     entry = acceptance_entry(
         stack.environment,
         pool=name,
         nodes=nodes,
         image=image or _image(stack, name),
         runtime=_runtime(stack),
+        team=team,
     )
     job = f"accept-{name}"
     if job in stack.taken:
@@ -92,6 +91,24 @@ def new_entry(stack: Stack, pool: str | None, nodes: int | None, image: str | No
         text=text,
         changed=_with(stack, text),
         price=_price(job, cost, settings.instance_types[0], float(entry["expected_hours"])),
+    )
+
+
+def _team(stack: Stack) -> str | None:
+    """Name of the team of a team's stack, by which its environment lists it."""
+    team = stack.reading.configs[0].team
+    return team.name if team else None
+
+
+def _no_store(team: str | None) -> EntryError:
+    fix = "add a Lustre or EFS store to environment.storage"
+    if team is None:
+        return EntryError(
+            f"the environment has no store that takes checkpoints and results. Fix: {fix}"
+        )
+    return EntryError(
+        f"the environment has no store that team {team} can write checkpoints to. Fix: {fix} that the"
+        " team can mount, without teams: read_only"
     )
 
 

@@ -202,6 +202,32 @@ def test_a_team_measures_a_pool_of_its_environment(
     assert "    jobs:\n      accept-h100:\n        runtime: torch-distributed\n" in file.read_text()
 
 
+LISTED = """\
+    teams:
+      vision: {deployer: "arn:aws:iam::123456789012:role/vision", stores: [corpus, arch]}
+    storage:
+      corpus: {efs: {}, teams: read_only}
+      arch: {efs: {}}
+"""
+
+
+def test_a_listed_team_measures_only_the_stores_that_it_can_write_to(
+    stack_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = stack_file.read_text().replace("    storage:\n", LISTED)
+    stack_file.write_text(text)
+    file = stack_file.with_name("Pulumi.vision.yaml")
+    file.write_text(TEAM_FILE.replace("namespace: vision", "name: vision"))
+    words = ("--pool", "h100", "--image", IMAGE, "--yes")
+    assert run_word("accept", ["vision", *words]) == 0, capsys.readouterr().err
+    written = file.read_text()
+    assert "--store=arch=" in written and "scratch" not in written and "corpus" not in written
+    stack_file.write_text(text.replace("[corpus, arch]", "[corpus]"))
+    file.write_text(TEAM_FILE.replace("namespace: vision", "name: vision"))
+    assert run_word("accept", ["vision", *words]) == 1
+    assert "no store that team vision can write checkpoints to" in capsys.readouterr().err
+
+
 def test_healthy_nodes_are_accepted_in_one_row_for_each_line(
     stack_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
