@@ -15,7 +15,7 @@ import yaml
 from trainyard.catalog.job_kinds import ENDED
 from trainyard.catalog.scalars import as_file
 from trainyard.operations.prove import left as leftovers
-from trainyard.operations.prove.hour import Failed, Hour, Output
+from trainyard.operations.prove.hour import Failed, Hour, NothingMade, Output
 from trainyard.operations.prove.record import PlannedStage, Seen, iso
 from trainyard.operations.prove.seen import (
     Object,
@@ -110,11 +110,13 @@ def run(hour: Hour, resumed: bool) -> None:
 def destroy(hour: Hour, resumed: bool) -> None:
     """Delete everything: jobs first, and what a killed update left is mended before."""
     try:
-        state = deployment(hour.stack)
+        state = _state(hour)
     except PulumiError as error:
         raise Failed(str(error)) from None
-    if state["deployment"].get("resources"):
-        leftovers.keep(state)
+    leftovers.keep(state)
+    if _is_empty(state):
+        print("destroy: the stack has no resources", flush=True)
+        return
     hour.tool("drain", "--yes")
     _mend(hour)
     ended = hour.engine("destroy")
@@ -127,11 +129,15 @@ def destroy(hour: Hour, resumed: bool) -> None:
 
 def left(hour: Hour, resumed: bool) -> None:
     """Look once more after some minutes: AWS lists what it deletes for a while."""
+    state = leftovers.kept()
+    if _is_empty(state):
+        hour.proof.left = []
+        return
     until = time.monotonic() + hour.wait_minutes * 60
     print(f"left: looks in {hour.wait_minutes:g} minutes", flush=True)
     while (rest := until - time.monotonic()) > 0:
         time.sleep(min(rest, POLL_SECONDS))
-    hour.proof.left = leftovers.left(leftovers.kept(), hour.proof.region)
+    hour.proof.left = leftovers.left(state, hour.proof.region)
 
 
 ACTS: Mapping[str, Callable[[Hour, bool], None]] = {
@@ -165,7 +171,19 @@ def _write(hour: Hour, config: Mapping[str, Any]) -> None:
 
 
 def _build(hour: Hour, resumed: bool) -> None:
-    """Write the stack file of the step, and make what it says."""
+    """Write the stack file of the step, and make what it says. NothingMade where that fails before the first
+    resource."""
+    try:
+        _prepare(hour, resumed)
+        _update(hour, resumed)
+    except (Failed, PulumiError) as error:
+        if _has_nothing(hour):
+            raise NothingMade(str(error)) from None
+        raise
+
+
+def _prepare(hour: Hour, resumed: bool) -> None:
+    """Write the stack file of the step and its plan, and have a stack."""
     key, config = environment_of(hour.file)
     _write(hour, settings_of(hour.step, config, key))
     _plan(hour)
@@ -175,6 +193,10 @@ def _build(hour: Hour, resumed: bool) -> None:
         pulumi(hour.stack, "stack", "init", "--no-select")
     if resumed:
         _mend(hour)
+
+
+def _update(hour: Hour, resumed: bool) -> None:
+    """One `up`, and how long it took."""
     began = time.time()
     try:
         ended = hour.engine("up")
@@ -190,6 +212,28 @@ def _build(hour: Hour, resumed: bool) -> None:
         )
         hour.proof.seen = added(hour.proof.seen, [total])
     hour.save()
+
+
+def _state(hour: Hour) -> Object:
+    """State of the stack; an empty one where there is no answer and no update has begun. PulumiError."""
+    try:
+        return deployment(hour.stack)
+    except PulumiError:
+        if hour.updated:
+            raise
+        return {"deployment": {}}
+
+
+def _is_empty(state: Object) -> bool:
+    """True where a stack has no resource, and no killed update may have made one."""
+    return not any(state["deployment"].get(key) for key in ("resources", "pending_operations"))
+
+
+def _has_nothing(hour: Hour) -> bool:
+    try:
+        return _is_empty(_state(hour))
+    except PulumiError:
+        return False
 
 
 def _total(hour: Hour) -> str:

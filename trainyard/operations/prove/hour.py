@@ -25,12 +25,18 @@ SHOWN_LINES = 40
 """Lines of the end of a program's errors that count as a refusal."""
 AROUND = ("stack ", "next: ", "reads jobs in ")
 """Beginnings of the lines that a word prints beside what it has to say."""
+BUILDERS = tuple(step.name for step in STEPS if step.builds)
+"""Names of the steps that make resources."""
 CHILD = LOCAL / "child"
 """File with the process id of the program that runs."""
 
 
 class Failed(RuntimeError):
     """A step failed; the message says why, word for word."""
+
+
+class NothingMade(Failed):
+    """A step failed before the stack had a resource: nothing costs money, and it can be begun again."""
 
 
 class LimitReached(RuntimeError):
@@ -85,9 +91,17 @@ class Hour:
 
     @property
     def built(self) -> bool:
-        """True where a step has begun to make resources."""
-        builders = {step.name for step in STEPS if step.builds}
-        return any(step.name in builders for step in self.proof.steps)
+        """True where a step has begun to make resources, and has not failed before the first one."""
+        return any(
+            step.name in BUILDERS and (step.state != "failed" or step.usd_per_hour_after)
+            for step in self.proof.steps
+        )
+
+    @property
+    def updated(self) -> bool:
+        """True where an update of the stack has begun."""
+        begun = [file for name in BUILDERS for file in LOCAL.glob(f"events-{name}-*.json")]
+        return bool(begun or self.proof.seen)
 
     def spent(self) -> Decimal:
         """USD until now."""

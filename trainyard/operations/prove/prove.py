@@ -24,7 +24,7 @@ import yaml
 from trainyard.catalog.versions import TRAINYARD
 from trainyard.decide import plan_stack
 from trainyard.operations.prove.acts import ACTS
-from trainyard.operations.prove.hour import Failed, Hour, LimitReached, wait_for_child
+from trainyard.operations.prove.hour import Failed, Hour, LimitReached, NothingMade, wait_for_child
 from trainyard.operations.prove.limit import Offer, fits
 from trainyard.operations.prove.page import page
 from trainyard.operations.prove.record import (
@@ -221,7 +221,9 @@ def _go(hour: Hour, offers: Mapping[str, Offer], options: argparse.Namespace) ->
 def _take_up(hour: Hour, *, only_delete: bool) -> None:
     """Settle what an earlier call has left unfinished."""
     wait_for_child()
-    if not hour.built:  # questions that failed are asked again
+    if (
+        not hour.built
+    ):  # questions that failed are asked again, and what made nothing is begun again
         hour.proof.steps = [step for step in hour.proof.steps if step.state == "done"]
     if only_delete:
         _give_up(hour)
@@ -269,7 +271,7 @@ def _do(hour: Hour, step: Step, offer: Offer, *, resumed: bool) -> None:
         before = next((s.usd_per_hour for s in reversed(hour.proof.steps)), "0")
         rate = Decimal(before) if step.name == "destroy" else offer.usd_per_hour
         hour.begin(step, rate, offer.most_usd)
-    done = hour.done
+    done, stands = hour.done, step.builds
     state: State = "done"
     try:
         ACTS[step.name](hour, resumed)
@@ -280,10 +282,13 @@ def _do(hour: Hour, step: Step, offer: Offer, *, resumed: bool) -> None:
         done.refusals += [text] if text not in done.refusals else []
         state = "failed"
         print(f"{step.name} failed: {text}", file=sys.stderr)
+        if isinstance(error, NothingMade):
+            stands = False
+            print(f"nothing was made: the same command begins {step.name} again", file=sys.stderr)
     now = time.time()
     done.state = state
     done.end, done.seconds = iso(now), round(now - epoch(done.start), 1)
-    done.usd_per_hour_after = step.builds or (step.name == "destroy" and state != "done")
+    done.usd_per_hour_after = stands or (step.name == "destroy" and state != "done")
     hour.save()
 
 

@@ -17,8 +17,9 @@ from tests.trainyard.operations.prove.proofs import whole
 from tests.trainyard.operations.prove.test_steps import CONFIG, KEY
 from trainyard.operations.prove import acts
 from trainyard.operations.prove import left as leftovers
-from trainyard.operations.prove.hour import Failed, Hour, Output
+from trainyard.operations.prove.hour import Failed, Hour, NothingMade, Output
 from trainyard.operations.prove.steps import JOB, STEPS
+from trainyard.operations.reach.pulumi import PulumiError
 
 Object = dict[str, Any]
 GOOD = Output(code=0, out="", err="")
@@ -111,6 +112,76 @@ def test_an_update_that_fails_keeps_the_engines_errors_and_starts_no_pod(
     with pytest.raises(Failed, match="update failed"):
         acts.small(hour, False)
     assert called == ["up"] and hour.done.refusals == ["VpcLimitExceeded"]
+
+
+def _no_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As before `pulumi stack init`, which fails."""
+
+    def fails(*words: str) -> Object:
+        raise PulumiError(f"pulumi {words[1] if words[1:] else 'stack export'}: error: no stack")
+
+    monkeypatch.setattr(acts, "deployment", fails)
+    monkeypatch.setattr(acts, "pulumi", fails)
+
+
+def _updated(name: str) -> None:
+    """As after the beginning of an update in a step."""
+    (folder := Path(".prove")).mkdir()
+    (folder / f"events-{name}-0.json").touch()
+
+
+def test_a_step_that_fails_before_its_stack_is_there_has_made_nothing(
+    hour: Hour, called: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _no_stack(monkeypatch)
+    _begin(hour, "small")
+    with pytest.raises(NothingMade, match="no stack"):
+        acts.small(hour, False)
+    assert called == []
+
+
+def test_an_update_that_fails_before_its_first_resource_has_made_nothing(
+    hour: Hour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _answers(hour, up=Output(code=255, out="", err="passphrase must be set"))
+    _begin(hour, "small")
+    state: Object = {"deployment": {}}
+    monkeypatch.setattr(acts, "deployment", lambda _: state)
+    with pytest.raises(NothingMade, match="passphrase must be set"):
+        acts.small(hour, False)
+    state["deployment"] = {"pending_operations": [{"type": "creating"}]}
+    with pytest.raises(Failed) as found:
+        acts.small(hour, False)
+    assert not isinstance(found.value, NothingMade), "AWS may have made it"
+
+
+def test_a_later_step_without_an_answer_of_the_engine_may_have_made_something(
+    hour: Hour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _updated("small")
+    _no_stack(monkeypatch)
+    _begin(hour, "gpu")
+    with pytest.raises(PulumiError, match="no stack"):
+        acts.gpu(hour, False)
+    with pytest.raises(Failed, match="no stack"):
+        acts.destroy(hour, False)
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["no stack", "an empty stack"])
+def test_nothing_is_deleted_and_nothing_is_left_where_nothing_was_made(
+    there: bool, hour: Hour, called: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if there:
+        monkeypatch.setattr(acts, "deployment", lambda _: {"deployment": {}})
+    else:
+        _no_stack(monkeypatch)
+    _begin(hour, "destroy")
+    acts.destroy(hour, False)
+    monkeypatch.setattr(acts.time, "sleep", lambda _: pytest.fail("it waits for nothing"))
+    hour.wait_minutes, hour.proof.left = 10, ["what an earlier call has found"]
+    _begin(hour, "left")
+    acts.left(hour, False)
+    assert called == [] and hour.proof.left == []
 
 
 def test_the_questions_are_about_the_whole_of_the_hour(

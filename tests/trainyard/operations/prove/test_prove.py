@@ -19,7 +19,7 @@ from tests.trainyard.operations.prove.test_steps import CONFIG, KEY
 from tests.trainyard.operations.terminal import Terminal
 from trainyard.cli.new.project import IMAGE
 from trainyard.operations.prove import acts, prove
-from trainyard.operations.prove.hour import Failed, Hour, LimitReached
+from trainyard.operations.prove.hour import Failed, Hour, LimitReached, NothingMade
 from trainyard.operations.prove.record import load
 from trainyard.operations.prove.steps import NAMES
 from trainyard.operations.reach.pulumi import PulumiError
@@ -128,6 +128,21 @@ def test_a_step_that_fails_is_kept_word_for_word_and_what_was_made_is_deleted(
     assert called == [*before, "destroy", "left"] and _states()[name] == "failed"
     assert "VpcLimitExceeded in <account>" in Path("prove.json").read_text()
     assert "VpcLimitExceeded in <account>" in Path("prove.txt").read_text()
+
+
+def test_a_step_that_has_made_nothing_deletes_nothing_and_is_tried_again(
+    called: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = prove.ACTS
+    _with(monkeypatch, small=_raises(NothingMade("passphrase must be set")))
+    assert _prove() == 1
+    assert called == ["questions"] and _states() == {"questions": "done", "small": "failed"}
+    said = capsys.readouterr().err
+    assert "small failed: passphrase must be set\n" in said and "which costs money" not in said
+    assert "nothing was made: the same command begins small again" in said
+    assert _prove("--destroy", dollars=None) == 0 and called == ["questions"]
+    monkeypatch.setattr(prove, "ACTS", own)
+    assert _prove(dollars=None) == 0 and called == ALL
 
 
 def test_a_step_that_the_limit_stops_is_no_failure(
