@@ -88,7 +88,8 @@ def gpu(hour: Hour, resumed: bool) -> None:
 
 
 def run(hour: Hour, resumed: bool) -> None:
-    """The acceptance job, to its end. Results that are missing are kept as a refusal."""
+    """The acceptance job, to its end. Results that are missing are kept as a refusal. Failed where a line
+    fails, and on an account where there are no results; in a rehearsal the image may have no torch."""
     key, config = environment_of(hour.file)
     _write(hour, settings_of(hour.step, config, key))
     if JOB not in (config[key].get("jobs") or {}):
@@ -105,6 +106,11 @@ def run(hour: Hour, resumed: bool) -> None:
         hour.done.refusals += [judged.why, *filter(None, (log,))]
     hour.proof.status = hour.tool("status").out.splitlines()
     _look(hour)
+    lines = found["verdicts"] if found else []
+    if failed := dict.fromkeys(each["line"] for each in lines if each["verdict"] == "fail"):
+        raise Failed(f"the nodes are not accepted: {', '.join(failed)}")
+    if not found and hour.live:
+        raise Failed(judged.why)
 
 
 def destroy(hour: Hour, resumed: bool) -> None:

@@ -216,14 +216,18 @@ VERDICT = {
 }
 
 
+def _write_job() -> None:
+    text = _file()
+    text["config"][KEY]["jobs"] = {JOB: {"pool": "gpu"}}
+    Path("Pulumi.prove.yaml").write_text(yaml.safe_dump(text))
+
+
 @pytest.mark.parametrize("there", [False, True], ids=["new", "there"])
 def test_a_run_is_the_entry_that_accept_writes_and_its_lines_are_kept_without_nodes(
     there: bool, hour: Hour, called: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if there:
-        text = _file()
-        text["config"][KEY]["jobs"] = {JOB: {"pool": "gpu"}}
-        Path("Pulumi.prove.yaml").write_text(yaml.safe_dump(text))
+        _write_job()
     monkeypatch.setattr(acts, "_await_job", lambda _: "last words")
     monkeypatch.setattr(acts, "_plan", lambda _: None)
     _answers(hour, accept=Output(code=0, out=json.dumps({"verdicts": [VERDICT]}), err=""))
@@ -234,6 +238,34 @@ def test_a_run_is_the_entry_that_accept_writes_and_its_lines_are_kept_without_no
     assert "node" not in kept and kept["line"] == "all-reduce" and hour.done.refusals == []
 
 
+def test_a_run_of_which_a_line_fails_has_failed_and_keeps_its_lines(
+    hour: Hour, called: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acts, "_await_job", lambda _: "last words")
+    monkeypatch.setattr(acts, "_plan", lambda _: None)
+    bad = VERDICT | {"verdict": "fail"}
+    found = {"verdicts": [VERDICT | {"line": "restart"}, bad, bad | {"of": "2048"}]}
+    _write_job()
+    _answers(hour, accept=Output(code=1, out=json.dumps(found), err=""))
+    _begin(hour, "run")
+    with pytest.raises(Failed, match="^the nodes are not accepted: all-reduce$"):
+        acts.run(hour, False)
+    assert len(hour.proof.verdicts) == 3 and called[-1] == "status"
+
+
+def test_in_a_rehearsal_a_run_needs_no_results_because_its_image_may_have_no_torch(
+    hour: Hour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acts, "_await_job", lambda _: "last words")
+    monkeypatch.setattr(acts, "_plan", lambda _: None)
+    _write_job()
+    _answers(hour, accept=Output(code=1, out="", err="TrainJob has ended (Complete)"))
+    hour.live = False
+    _begin(hour, "run")
+    acts.run(hour, False)
+    assert hour.done.refusals == ["TrainJob has ended (Complete)", "last words"]
+
+
 def test_a_run_without_results_is_a_refusal_with_the_last_words_of_its_ranks(
     hour: Hour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,7 +274,8 @@ def test_a_run_without_results_is_a_refusal_with_the_last_words_of_its_ranks(
     why = "stack prove: somewhere\nTrainJob has ended (Failed)\nnext: trainyard status"
     _answers(hour, accept=Output(code=0, out="", err=why))
     _begin(hour, "run")
-    acts.run(hour, False)
+    with pytest.raises(Failed, match=r"^TrainJob has ended \(Failed\)$"):
+        acts.run(hour, False)
     assert hour.done.refusals == ["TrainJob has ended (Failed)", "last words"]
 
 
