@@ -24,12 +24,19 @@ from trainyard.objects.iam.efs import BACKUP, BACKUP_ROLE, BACKUP_STORAGE
 from trainyard.objects.iam.policies import ROLE_NAME
 from trainyard.plans.identity import Identity
 from trainyard.plans.stores import EfsBackups, EfsPlan
+from trainyard.plans.unchangeable import Output
 from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.pools import PoolConfig
 from trainyard.settings.stores import EfsConfig, LifecycleConfig
 from trainyard.stores.acts import AT_EFS
-from trainyard.stores.efs_rules import lifecycle_errors, throughput_errors, throughput_warnings
+from trainyard.stores.efs_rules import (
+    FILE_SYSTEM,
+    archive_warnings,
+    lifecycle_errors,
+    throughput_errors,
+    throughput_warnings,
+)
 from trainyard.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took
 from trainyard.stores.kind import StoreKind, Surroundings
 
@@ -82,7 +89,7 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
     """Source: static provisioning in the driver's README."""
     services = (BACKUP, BACKUP_STORAGE)
     keeps_its_key = True
-    holds_data = "aws:efs/fileSystem:FileSystem"
+    holds_data = FILE_SYSTEM
 
     def plan(
         self, me: Identity, name: str, settings: EfsConfig, *, keep: bool, zones: tuple[str, ...]
@@ -148,6 +155,11 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
         self, path: str, settings: EfsConfig, around: Surroundings
     ) -> Iterator[InputWarning]:
         yield from throughput_warnings(path, settings, around.region)
+
+    def update_warnings(
+        self, path: str, name: str, plan: EfsPlan, was: Output
+    ) -> Iterator[InputWarning]:
+        yield from archive_warnings(path, name, plan, was)
 
     def errors_together(
         self, names: Sequence[str], wanted: EnvironmentConfig, zones: tuple[str, ...]

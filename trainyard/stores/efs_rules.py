@@ -2,7 +2,7 @@
 
 Sources: EFS API, CreateFileSystem (ThroughputMode, ProvisionedThroughputInMibps) and LifecyclePolicy;
 EFS user guide, lifecycle-management-efs (Archive needs elastic throughput, and comes after Infrequent
-Access).
+Access), and availability-durability (no other throughput once there is data in Archive).
 """
 
 from __future__ import annotations
@@ -11,8 +11,12 @@ from collections.abc import Iterator
 from typing import get_args
 
 from trainyard.catalog.aws.storage import efs_mibps
-from trainyard.problems import REMOVE, InputError, InputWarning
+from trainyard.plans.stores import EfsPlan
+from trainyard.plans.unchangeable import Output
+from trainyard.problems import REMOVE, At, InputError, InputWarning
 from trainyard.settings.stores import EfsConfig, EfsDays, LifecycleConfig
+
+FILE_SYSTEM = "aws:efs/fileSystem:FileSystem"
 
 
 def throughput_errors(path: str, efs: EfsConfig) -> Iterator[InputError]:
@@ -46,6 +50,19 @@ def throughput_warnings(path: str, efs: EfsConfig, region: str) -> Iterator[Inpu
                 f"EFS refuses {efs.throughput_mibps} MiB/s in {region} to an account that asked for no more than"
                 f" the default of {most}: open a case with AWS Support before `pulumi up`, or write {most}"
             ),
+        )
+
+
+def archive_warnings(path: str, name: str, plan: EfsPlan, was: Output) -> Iterator[InputWarning]:
+    """Another throughput than elastic of a file system whose deployed lifecycle archives: whether a file is in
+    Archive, only EFS knows."""
+    moves = was(FILE_SYSTEM, name, "lifecyclePolicies") or ()
+    if plan.throughput != "elastic" and any(move.get("transitionToArchive") for move in moves):
+        yield At(f"{path}.throughput").warning(
+            f"EFS refuses {plan.throughput} once {name} has a file in Archive, where its deployed lifecycle moves"
+            " files, and this update fails then. This prints the bytes there: aws efs describe-file-systems"
+            f" --region {plan.identity.region} --creation-token {plan.creation_token}"
+            " --query 'FileSystems[0].SizeInBytes.ValueInArchive'. Where it prints more than 0, delete throughput"
         )
 
 

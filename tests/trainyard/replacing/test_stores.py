@@ -151,3 +151,35 @@ def test_a_key_that_a_bucket_keeps_or_gets_first_is_no_warning() -> None:
         found = deployed(environment(ALONE, _with_key(before)))
         assert [*store_warnings(environment_plan(ALONE, _with_key(after)), found)] == []
     assert [*store_warnings(environment_plan(ALONE, _with_key(FIRST)), Deployed())] == []
+
+
+def _efs(**settings: Any) -> Edit:
+    return at("storage.home", {"efs": settings})
+
+
+ARCHIVES = {"infrequent_after_days": 30, "archive_after_days": 90}
+BURSTING = {"throughput": "bursting"}
+PROVISIONED = {"throughput": "provisioned", "throughput_mibps": 128}
+
+
+@pytest.mark.parametrize("after", [BURSTING, PROVISIONED], ids=lambda after: after["throughput"])
+def test_another_throughput_of_a_store_that_archives_says_that_efs_may_refuse_it(
+    after: dict[str, Any],
+) -> None:
+    found = deployed(environment(ALONE, _efs(lifecycle=ARCHIVES)))
+    plan = environment_plan(ALONE, _efs(**after))
+    [warning] = store_warnings(plan, found)
+    assert warning.path == "environment.storage.home.efs.throughput"
+    assert f"EFS refuses {after['throughput']} once home has a file in Archive" in warning.text
+    assert "describe-file-systems --region ap-northeast-2 --creation-token dev-home" in warning.text
+
+
+def test_a_throughput_without_archive_or_that_stays_elastic_is_no_warning() -> None:
+    for before, after in (
+        ({"lifecycle": {"infrequent_after_days": 30}}, BURSTING),
+        ({"lifecycle": ARCHIVES}, {}),
+        ({}, PROVISIONED),
+    ):
+        found = deployed(environment(ALONE, _efs(**before)))
+        assert [*store_warnings(environment_plan(ALONE, _efs(**after)), found)] == []
+    assert [*store_warnings(environment_plan(ALONE, _efs(**BURSTING)), Deployed())] == []
