@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations, islice
 
 from trainyard.catalog.aws.storage import REPOSITORIES_AT_MOST
+from trainyard.objects.iam.s3 import bucket_of, of_no_bucket
 from trainyard.plans.repository import Repository
 from trainyard.problems import REMOVE, At, InputError
 from trainyard.settings.reading.yaml_file import as_yaml
@@ -103,6 +104,12 @@ def _no_uri(path: str, text: str) -> Iterator[InputError]:
             got=text or "nothing",
             fix=f"write {meant}" if meant else "write one such as s3://bucket/prefix/",
             write=meant or "s3://bucket/prefix/",
+        )
+    elif owned := of_no_bucket(bucket_of(text)):
+        yield At(f"{path}.s3").must(
+            f"be in a general purpose bucket, whose name never {owned}",
+            got=text,
+            fix=f"name another bucket, or delete {path}",
         )
 
 

@@ -18,7 +18,7 @@ from trainyard.catalog.aws.storage import Driver
 from trainyard.existing.bucket_faults import NO_WAY, BucketUse
 from trainyard.objects.iam.encryption import KEY_ARN, region_of
 from trainyard.objects.iam.policies import Document
-from trainyard.objects.iam.s3 import S3Plan, key_statement
+from trainyard.objects.iam.s3 import BUCKET, S3Plan, key_statement, of_no_bucket
 from trainyard.plans.identity import Identity
 from trainyard.plans.unchangeable import Output
 from trainyard.problems import At, InputError, InputWarning
@@ -29,12 +29,6 @@ from trainyard.stores.acts import AT_S3
 from trainyard.stores.figures import StoreRow, UsageCost
 from trainyard.stores.kind import Shown, StoreKind, Surroundings
 
-BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-"""S3 user guide, bucketnamingrules."""
-OWNED_NAMES = re.compile(
-    r"^(xn--|sthree-|amzn-s3-demo-)|(-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)$"
-)
-"""Beginnings and ends that no general purpose bucket has (S3 user guide, bucketnamingrules)."""
 KEY = re.compile(KEY_ARN)
 PREFIX = re.compile(r"[\w!.*'()-][\w!.*'()/-]*/")
 """S3 user guide, object-keys: characters that are safe in a key."""
@@ -143,9 +137,9 @@ class S3(StoreKind[S3Config, S3Plan]):
                 else "write a name such as my-data",
                 write=plain if BUCKET.fullmatch(plain) else "my-data",
             )
-        elif settings.bucket is not None and (owned := OWNED_NAMES.search(settings.bucket)):
+        elif settings.bucket is not None and (owned := of_no_bucket(settings.bucket)):
             yield At(f"{path}.bucket").must(
-                f"be the name of a general purpose bucket, which never {_where(owned)} {owned[0]}",
+                f"be the name of a general purpose bucket, which never {owned}",
                 got=settings.bucket,
                 fix="name another bucket, or delete bucket, and the stack makes one",
             )
@@ -256,10 +250,6 @@ def _had_key(name: str, was: Output) -> str | None:
     """The KMS key of a deployed bucket; None where it has none."""
     [rule, *_] = was(ENCRYPTION, name, "rules") or [{}]
     return (rule.get("applyServerSideEncryptionByDefault") or {}).get("kmsMasterKeyId") or None
-
-
-def _where(owned: re.Match[str]) -> str:
-    return "begins with" if owned.start() == 0 else "ends with"
 
 
 def _key_errors(path: str, settings: S3Config, region: str) -> Iterator[InputError]:

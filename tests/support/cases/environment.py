@@ -1462,6 +1462,17 @@ REFUSED |= {
         "storage.scratch.lustre.backup_days",
         "links to S3; got 7. Fix: write 0; to copy new files to S3, write auto_export",
     ),
+    "repository in a directory bucket": (
+        [_linked({"s3": "s3://data--use1-az4--x-s3/sets/"})],
+        f"{REPOSITORIES}.r0.s3",
+        "be in a general purpose bucket, whose name never ends with --x-s3; got "
+        "s3://data--use1-az4--x-s3/sets/. Fix: name another bucket",
+    ),
+    "repository in a bucket whose name S3 keeps for itself": (
+        [_linked({"s3": "s3://xn--foo"})],
+        f"{REPOSITORIES}.r0.s3",
+        "be in a general purpose bucket, whose name never begins with xn--",
+    ),
     "nine repositories": (
         [_linked(*({"s3": f"s3://sets-{n}", "path": f"/{n}"} for n in range(9)))],
         REPOSITORIES,

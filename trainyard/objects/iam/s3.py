@@ -5,10 +5,18 @@ Permissions: doc/CONFIGURATION.md of Mountpoint for Amazon S3, "IAM permissions"
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from trainyard.objects.iam.policies import Document, document
 from trainyard.plans.stores import StorePlan
+
+BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+"""S3 user guide, bucketnamingrules."""
+OWNED_NAMES = re.compile(
+    r"^(xn--|sthree-|amzn-s3-demo-)|(-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)$"
+)
+"""Beginnings and ends that no general purpose bucket has (S3 user guide, bucketnamingrules)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +45,15 @@ class S3Plan(StorePlan):
 def bucket_of(url: str) -> str:
     """Name of the bucket of s3://bucket/prefix/."""
     return url.removeprefix("s3://").partition("/")[0]
+
+
+def of_no_bucket(name: str) -> str:
+    """The beginning or end of a name that no general purpose bucket has, such as "ends with --x-s3"; empty where
+    it has none."""
+    owned = OWNED_NAMES.search(name)
+    if owned is None:
+        return ""
+    return f"{'begins' if owned.start() == 0 else 'ends'} with {owned[0]}"
 
 
 def mount_statements(plan: S3Plan, bucket: str, prefix: str = "") -> list[Document]:
