@@ -116,6 +116,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show, *, asks: bool
             *stores.store_warnings(plan, deployed),
             *upgrading.upgrade_warnings(plan, deployed),
             *upgrading.stalling_warnings(plan, deployed),
+            *upgrading.node_warnings(plan, deployed),
             *control_plane.tier_warnings(plan, deployed),
             *moving.moving_warnings(plan, deployed),
             *(each for warnings_of in _WARNINGS for each in warnings_of(plan, deployed, show)),

@@ -1,16 +1,18 @@
-"""A newer Kubernetes: what its update does to what runs. docs/upgrades.md has the steps and the source of the
-minutes."""
+"""A newer Kubernetes, and other system nodes: what their update does to what runs. docs/upgrades.md has the steps of
+an upgrade, and the source of its minutes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainyard.catalog.aws.latencies import LATENCIES
 from trainyard.catalog.versions import minor
 from trainyard.plan import EnvironmentPlan
+from trainyard.plans.networks import ExistingNetworkPlan
 from trainyard.plans.upgrades import refusal
 from trainyard.problems import At, InputError, InputWarning, few
 from trainyard.replacing.deployed import SHOWN, Deployed, Show
-from trainyard.replacing.replacing import CLUSTER
+from trainyard.replacing.replacing import CLUSTER, NODES
 from trainyard.stores.efs import Efs
 
 BUDGETS = "poddisruptionbudgets.policy"
@@ -52,6 +54,32 @@ def stalling_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Inp
             f"this update moves the driver of EFS from {was} to {to}, whose pods start anew on each node in turn:"
             " what writes to EFS there stalls, for seconds or for good. Let jobs with checkpoints on EFS end first"
         )
+
+
+def node_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputWarning]:
+    """System nodes of another type, or in other subnets, which make another node group (ForceNew in
+    terraform-provider-aws, internal/service/eks/node_group.go). Pulumi deletes the old one first, because the program
+    names it, also where the next one has another name (pulumi-terraform-bridge, nameRequiresDeleteBeforeReplace)."""
+    types, subnets = (deployed.output(*NODES, key) for key in ("instanceTypes", "subnetIds"))
+    network = plan.network
+    if types and [*types] != [plan.system_nodes.instance_type]:
+        path, change = "system_nodes.instance_type", f"to {plan.system_nodes.instance_type}"
+    elif (
+        subnets
+        and isinstance(network, ExistingNetworkPlan)
+        and {*subnets} != {zone.subnet_id for zone in network.zones}
+    ):
+        path, change = "network.private_subnets", "to other subnets"
+    else:
+        return
+    rows = [LATENCIES[row] for row in ("eks.nodegroup.delete", "eks.nodegroup")]
+    usual, slow = (sum(getattr(row, kind) for row in rows) / 60 for kind in ("typical", "slow"))
+    yield At(f"environment.{path}").warning(
+        f"this update moves the system nodes {change}: it deletes all {plan.system_nodes.nodes} system nodes before it"
+        f" creates others, and for {usual:.0f} to {slow:.0f} minutes there is no CoreDNS, Karpenter, Trainer, JobSet or"
+        " Kueue, nor any other program of these nodes. Meanwhile pods resolve no names, and no job gets a node, starts"
+        " or restarts. Let jobs end first"
+    )
 
 
 def held_warnings(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iterator[InputWarning]:

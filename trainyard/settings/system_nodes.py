@@ -15,7 +15,9 @@ class SystemNodesConfig:
 
     instance_type: str = "m7i.xlarge"
     """EC2 instance type. Two nodes of the default type, with 4 vCPUs and 16 GiB, hold Karpenter (1
-    CPU for each of its two replicas), the Trainer, JobSet and CoreDNS with room to spare."""
+    CPU for each of its two replicas), the Trainer, JobSet and CoreDNS with room to spare. Another
+    type deletes all nodes before it creates others: for minutes there are no controllers and no
+    CoreDNS."""
     nodes: Annotated[int, pydantic.Field(ge=2, le=MOST_NODES, strict=True)] = 2
     """Number of nodes. Two is the minimum because Karpenter's two replicas cannot share a node
     (karpenter-provider-aws#2707)."""

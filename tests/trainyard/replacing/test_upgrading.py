@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.deployed import deployed
+from tests.support.existing_vpc import NETWORK, SUBNETS
 from tests.support.graphs import environment
 from tests.support.stackfile import Edit, at, environment_plan
 from trainyard.replacing.deployed import PROVIDER, Deployed
-from trainyard.replacing.replacing import CLUSTER
+from trainyard.replacing.replacing import CLUSTER, NODES
 from trainyard.replacing.upgrading import (
     held_warnings,
+    node_warnings,
     stalling_warnings,
     upgrade_warnings,
     version_errors,
@@ -76,3 +80,46 @@ def test_budgets_that_hold_a_system_node_are_named_before_the_control_plane_move
 def test_the_same_version_and_a_first_update_say_nothing() -> None:
     assert _said(deployed(environment(OLD)), OLD) == []
     assert _said(Deployed(), NEW) == []
+
+
+LARGER = at("system_nodes", {"instance_type": "m7i.2xlarge"})
+THERE = at("network", NETWORK)
+MOVED = at(
+    "network",
+    {**NETWORK, "private_subnets": {**SUBNETS, "ap-northeast-2b": "subnet-0fedcba9876543210"}},
+)
+
+
+def _nodes(instance_type: str = "m7i.xlarge", subnets: tuple[str, ...] = ()) -> Deployed:
+    found = {"instanceTypes": [instance_type], "subnetIds": [*subnets]}
+    return Deployed(resources={NODES: found})
+
+
+@pytest.mark.parametrize(
+    ("before", "edit", "path"),
+    [
+        (_nodes(), LARGER, "environment.system_nodes.instance_type"),
+        (_nodes("m7i.2xlarge"), THERE, "environment.system_nodes.instance_type"),
+        (_nodes(subnets=(*SUBNETS.values(),)), MOVED, "environment.network.private_subnets"),
+    ],
+    ids=["type", "type in a VPC", "subnet"],
+)
+def test_system_nodes_that_go_before_others_come_are_said_with_what_is_away(
+    before: Deployed, edit: Edit, path: str
+) -> None:
+    [said] = node_warnings(environment_plan(edit), before)
+    assert said.path == path
+    assert "deletes all 2 system nodes before it creates others" in said.text
+    assert "for 6 to 11 minutes there is no CoreDNS, Karpenter" in said.text
+
+
+def test_the_type_of_system_nodes_is_that_of_the_node_group() -> None:
+    [said] = node_warnings(environment_plan(LARGER), deployed(environment(OLD)))
+    assert "moves the system nodes to m7i.2xlarge" in said.text
+
+
+def test_system_nodes_that_stay_or_are_new_say_nothing() -> None:
+    same = _nodes(subnets=(*reversed(SUBNETS.values()),))
+    assert [*node_warnings(environment_plan(THERE), same)] == []
+    assert [*node_warnings(environment_plan(NEW), deployed(environment(OLD)))] == []
+    assert [*node_warnings(environment_plan(LARGER), Deployed())] == []
