@@ -221,9 +221,7 @@ def _go(hour: Hour, offers: Mapping[str, Offer], options: argparse.Namespace) ->
 def _take_up(hour: Hour, *, only_delete: bool) -> None:
     """Settle what an earlier call has left unfinished."""
     wait_for_child()
-    if (
-        not hour.built
-    ):  # questions that failed are asked again, and what made nothing is begun again
+    if not hour.built:  # what failed and made nothing is done again, questions among it
         hour.proof.steps = [step for step in hour.proof.steps if step.state == "done"]
     if only_delete:
         _give_up(hour)
