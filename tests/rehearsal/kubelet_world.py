@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl, urlparse
 from rehearsal import paths
 from rehearsal.control_plane import ControlPlane, admin
 from rehearsal.toolchain.programs import DEFAULT_KUBERNETES
+from tests.support.patience import PATIENCE
 
 NAMESPACE = ("unshare", "-U", "-r", "-m", "-n")
 ZONE, CLUSTER, TYPE = "ap-northeast-2a", "rehearsed", "g6e.48xlarge"
@@ -291,7 +292,7 @@ class Client:
         """The world ends."""
         assert self._process.stdin
         self._process.stdin.close()
-        self._process.wait(20)
+        self._process.wait(PATIENCE)
 
 
 if __name__ == "__main__":

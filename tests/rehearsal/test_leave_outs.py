@@ -23,13 +23,13 @@ from rehearsal.kubelet.kubelet import CREDENTIALS
 from tests.rehearsal.aws_world import REGION
 from tests.rehearsal.product_world import Product, product
 from tests.support.leave_outs import EVENTS, LEAVE_OUTS, REDUNDANT, STATEMENTS, LeaveOut, rule
+from tests.support.patience import PATIENCE
 from trainyard.catalog.aws_types.table import AWS_TYPES
 from trainyard.objects.deployer import Scope, deployer_policies
 from trainyard.objects.iam.policies import document
 
 ASSUME = ["sts:AssumeRole"]
 FAST = [one for one in LEAVE_OUTS if one.probe]
-ANSWER_SECONDS = 10
 NOBODY = {f"network-public-{zone}" for zone in "bc"}
 """Associations of subnets that hold nothing but interfaces of the API server: test_consumers.py."""
 
@@ -205,7 +205,7 @@ def _said(probe: str, stack: Product, instance: str) -> str:
 
 def _until(wanted: Callable[[str], bool], probe: str, stack: Product, instance: str) -> str:
     """What the probe says; some things take AWS a moment."""
-    end = time.monotonic() + ANSWER_SECONDS
+    end = time.monotonic() + PATIENCE
     while not wanted(said := _said(probe, stack, instance)) and time.monotonic() < end:
         time.sleep(0.2)
     return said

@@ -57,5 +57,5 @@ def test_while_it_is_closed_every_caller_is_hung_up_on():
         inside.accept()
     closed[0] = False
     with socket.create_connection(("127.0.0.1", outside.getsockname()[1])):
-        inside.settimeout(5)
+        inside.settimeout(PATIENCE)
         inside.accept()[0].close()

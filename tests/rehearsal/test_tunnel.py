@@ -18,7 +18,7 @@ from rehearsal.control_plane import pki
 from rehearsal.providers.kubernetes.kubeconfig import access
 from rehearsal.providers.problems import Refused
 from tests.rehearsal.aws_world import Account, Network, profile, refused, served
-from tests.support.patience import until
+from tests.support.patience import PATIENCE, until
 from tests.support.ports import free_port
 
 AGENT = "AmazonSSMManagedInstanceCore"
@@ -79,13 +79,16 @@ def test_the_plugin_of_the_aws_cli_opens_the_port_that_it_is_told(
     asked = json.dumps({"Parameters": {"localPortNumber": [str(near)]}})
     arguments = ["{}", "us-east-1", "StartSession", "", asked, "http://ssm"]
     threading.Thread(target=tunnel.main, args=(arguments,), daemon=True).start()
-    inside.settimeout(5)
-    for _ in range(50):
+    inside.settimeout(PATIENCE)
+
+    def connected() -> bool:
         try:
             socket.create_connection(("127.0.0.1", near)).close()
-            break
         except ConnectionRefusedError:
-            threading.Event().wait(0.1)
+            return False
+        return True
+
+    assert until(connected)
     inside.accept()[0].close()
 
 

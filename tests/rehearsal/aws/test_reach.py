@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from tests.rehearsal.aws_world import (
     role,
     served,
 )
+from tests.support.patience import until
 
 IMAGE = "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id"
 
@@ -288,13 +288,12 @@ class Isolated(Place):
 
     def wait(self) -> None:
         """Until no endpoint comes or goes."""
-        found: list[dict[str, Any]] = []
-        for _ in range(200):
+
+        def states() -> set[str]:
             found = self.ec2.describe_vpc_endpoints()["VpcEndpoints"]
-            if {one["State"].lower() for one in found} <= {"available"}:
-                return
-            time.sleep(0.05)
-        raise AssertionError(found)
+            return {one["State"].lower() for one in found}
+
+        until(lambda: states() <= {"available"}, lambda: str(states()))
 
 
 @pytest.fixture

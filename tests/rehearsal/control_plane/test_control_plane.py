@@ -154,6 +154,10 @@ class Inside:
         done = self.kubectl("get", "--output=json", *arguments)
         return json.loads(done.stdout) if done.returncode == 0 else {}
 
+    def uid(self) -> str:
+        """UID of kube-system, a namespace that the API server makes a moment after it is ready."""
+        return until(lambda: self.get("namespace", "kube-system"))["metadata"]["uid"]
+
     def create(self, obj: dict[str, Any], *arguments: str, token: str | None = None) -> str:
         """What kubectl printed: the object, or why there is none."""
         done = self.kubectl("create", "--filename=-", *arguments, token=token, given=obj)
@@ -358,39 +362,39 @@ def test_a_deleted_owner_takes_its_objects_along(plane: Inside) -> None:
 def test_the_parts_have_no_more_rights_than_their_roles(plane: Inside) -> None:
     scheduler = plane.kubectl("auth", "can-i", "get", "secrets", "--as=system:kube-scheduler")
     assert scheduler.stdout.strip() == "no"
-    assert plane.get("serviceaccount", "job-controller", "--namespace=kube-system")
+    assert until(lambda: plane.get("serviceaccount", "job-controller", "--namespace=kube-system"))
 
 
 @world
 @pytest.mark.parametrize("part", ["kube-controller-manager", "kube-apiserver", "etcd"])
 def test_a_part_that_dies_comes_back(plane: Inside, part: str) -> None:
     before = plane.order("pids")[part]
-    uid = plane.get("namespace", "kube-system")["metadata"]["uid"]
+    uid = plane.uid()
     os.kill(before, signal.SIGKILL)
     until(lambda: plane.order("pids").get(part, before) != before)
     plane.until_ready()
-    assert until(lambda: plane.get("namespace", "kube-system"))["metadata"]["uid"] == uid
+    assert plane.uid() == uid
 
 
 @world
 def test_a_plane_that_was_stopped_without_wiping_goes_on(plane: Inside) -> None:
-    uid = plane.get("namespace", "kube-system")["metadata"]["uid"]
+    uid = plane.uid()
     plane.order("pause")
     assert plane.order("pids") == {}
     plane.order("start")
     plane.until_ready()
-    assert plane.get("namespace", "kube-system")["metadata"]["uid"] == uid
+    assert plane.uid() == uid
 
 
 @world
 def test_a_plane_that_was_wiped_begins_anew(plane: Inside) -> None:
     before = (plane.state / "plane/ca.crt").read_bytes()
-    uid = plane.get("namespace", "kube-system")["metadata"]["uid"]
+    uid = plane.uid()
     plane.order("stop")
     assert not (plane.state / "plane").exists()
     plane.order("start")
     plane.until_ready()
-    assert plane.get("namespace", "kube-system")["metadata"]["uid"] != uid
+    assert plane.uid() != uid
     assert (plane.state / "plane/ca.crt").read_bytes() != before
 
 

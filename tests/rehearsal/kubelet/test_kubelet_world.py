@@ -406,7 +406,7 @@ def test_what_is_not_implemented_keeps_the_pod_waiting_and_is_named(world: World
 def test_a_condition_that_somebody_else_writes_is_written_again(world: World) -> None:
     """The node controller sets Ready to False while a node does not answer; with the pod's status
     left like that, an add-on stayed DEGRADED for ever."""
-    world.apply(job("steady", "sleep 60"))
+    world.apply(job("steady", "sleep 3210"))
 
     def ready() -> str:
         conditions = {
@@ -471,9 +471,10 @@ def test_init_containers_run_one_after_the_other_and_before_the_others(world: Wo
         lambda: "can't resolve 'later-0.later'" in world.kubectl("logs", "job/order", "-c", "two")
     )
     assert world.pods("order")[0]["status"]["phase"] == "Pending"
-    world.apply(job("later", "sleep 5"))
+    world.apply(job("later", "sleep 300"))
     until(lambda: world.finished("order") == "Succeeded")
     assert world.logs("order") == "1\n"
+    world.kubectl("delete", "job", "later")
 
 
 def test_only_a_service_account_with_an_association_gets_credentials(world: World) -> None:
@@ -492,7 +493,7 @@ def test_only_a_service_account_with_an_association_gets_credentials(world: Worl
 def test_logs_can_be_followed_and_simulated_pods_say_that_they_are(world: World) -> None:
     world.apply(job("talk", "for i in 1 2 3; do echo $i; sleep 0.5; done"))
     began = datetime.now(UTC)
-    until(lambda: world.pods("talk")[0]["status"]["phase"] == "Running")
+    until(lambda: [p["status"].get("phase") for p in world.pods("talk")] == ["Running"])
     assert world.kubectl("logs", "-f", "job/talk") == "1\n2\n3\n"
     stamped = world.kubectl("logs", "--timestamps", "job/talk").splitlines()
     assert [line.partition(" ")[2] for line in stamped] == ["1", "2", "3"]
@@ -524,7 +525,7 @@ def test_a_command_runs_in_a_container_by_kubectl_exec(world: World) -> None:
 
 def test_a_pod_that_is_deleted_is_gone_and_its_processes_too(world: World) -> None:
     world.apply(job("sleeper", "sleep 4321"))
-    until(lambda: world.pods("sleeper")[0]["status"]["phase"] == "Running")
+    until(lambda: [p["status"].get("phase") for p in world.pods("sleeper")] == ["Running"])
     world.kubectl("delete", "job", "sleeper")
     until(lambda: not world.pods("sleeper"))
     assert world.ask("shell", "pgrep -fx 'sleep 4321'")["out"] == ""

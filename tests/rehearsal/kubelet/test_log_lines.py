@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal.kubelet import log_lines
-from tests.support.patience import until
+from tests.support.patience import PATIENCE, until
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_each_line_of_a_container_is_logged_when_it_is_written(tmp_path: Path) -
         between = datetime.now(UTC)
         writing.write(b"x" * (log_lines.LONGEST + 1) + b"\nlast")
         writing.close()
-        recorder.join(10)
+        recorder.join(PATIENCE)
     first, *_, last = _shown(path, timestamps="true").splitlines()
     assert first.endswith(" one") and last.endswith(" last")
     times = [datetime.fromisoformat(line.partition(" ")[0]) for line in (first, last)]

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,7 @@ from rehearsal.providers.wire import Properties
 from tests.rehearsal.aws.test_permissions import Somebody
 from tests.rehearsal.aws_world import AT_ONCE, REGION, Account, Network, served, speak_to
 from tests.rehearsal.providers.test_lookups import _main, _settings
+from tests.support.patience import until
 from tests.support.recording import BUCKET, Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment, environment_plan
 from trainyard.existing.bucket_faults import BucketFound, found_by_status
@@ -72,13 +72,6 @@ class Stores:
             )
 
 
-def _wait(ready: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not ready() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert ready()
-
-
 @pytest.fixture(scope="module")
 def stores(account: Account) -> Stores:
     network = Network(account)
@@ -100,11 +93,11 @@ def stores(account: Account) -> Stores:
         LustreConfiguration={"DeploymentType": "SCRATCH_2"},
     )["FileSystem"]["FileSystemId"]
     made.efs = efs.create_file_system(CreationToken="ours")["FileSystemId"]
-    _wait(lambda: efs.describe_file_systems()["FileSystems"][0]["LifeCycleState"] == "available")
+    until(lambda: efs.describe_file_systems()["FileSystems"][0]["LifeCycleState"] == "available")
     efs.create_mount_target(
         FileSystemId=made.efs, SubnetId=network.subnets[0], SecurityGroups=[network.group]
     )
-    _wait(lambda: fsx.describe_file_systems()["FileSystems"][0]["Lifecycle"] == "AVAILABLE")
+    until(lambda: fsx.describe_file_systems()["FileSystems"][0]["Lifecycle"] == "AVAILABLE")
     return made
 
 

@@ -23,6 +23,7 @@ from rehearsal.providers.kubernetes import helm
 from rehearsal.providers.kubernetes.provider import Kubernetes
 from rehearsal.providers.problems import Invalid, NotReady, Refused
 from rehearsal.providers.wire import UNKNOWN
+from tests.support.patience import until
 
 if TYPE_CHECKING:
     from api_server import ApiServer
@@ -227,9 +228,17 @@ def test_a_release_that_does_not_get_ready_stays_in_the_state_as_failed(
     assert after["status"] | {"revision": 2, "status": "deployed"} == after["status"]
 
 
-def test_the_user_s_interrupt_ends_helm_which_writes_that_down(plugin, chart):
+def test_the_user_s_interrupt_ends_helm_which_writes_that_down(
+    api_server: ApiServer, plugin, chart
+):
     inputs, interrupted = checked(plugin, release(chart, values={"hangs": True})), threading.Event()
-    threading.Timer(2, interrupted.set).start()
+
+    def interrupt() -> None:
+        """Once helm has stored its release: before, there is nothing to write down."""
+        until(lambda: settings(api_server, f"default/{inputs['name']}"))
+        interrupted.set()
+
+    threading.Thread(target=interrupt, daemon=True).start()
     began = time.monotonic()
     with pytest.raises(NotReady) as caught:
         plugin.create(call(cancelled=interrupted), inputs)

@@ -490,8 +490,8 @@ def test_a_custom_resource_waits_for_what_its_annotation_names(
     api_server: ApiServer, plugin, widgets, goal, status
 ):
     made = widget(unique("w"), {"pulumi.com/waitFor": goal})
-    later(0.5, lambda: report(api_server.admin, made, **status))
-    began = time.monotonic()
+    api, began = api_server.admin, time.monotonic()
+    later(0.5, lambda: until(lambda: api.get(made)) and report(api, made, **status))
     assert created(plugin, "example.com/v1:Widget", made)[1]["status"] == status
     assert time.monotonic() - began >= 0.4
 
@@ -856,12 +856,17 @@ def test_what_was_in_a_cluster_that_is_gone_is_forgotten_where_the_user_says_so(
 
 
 def test_an_api_server_that_stops_answering_costs_no_object_that_is_waited_for(
-    plugin, widgets, monkeypatch
+    api_server: ApiServer, plugin, widgets, monkeypatch
 ):
     made = widget(unique("w"), {"pulumi.com/waitFor": "condition=Ready"})
-    later(0.3, lambda: monkeypatch.setattr(plugin._cluster.api, "server", "https://127.0.0.1:9"))
+
+    def stop() -> None:
+        until(lambda: api_server.admin.get(made))
+        monkeypatch.setattr(plugin._cluster.api, "server", "https://127.0.0.1:9")
+
+    later(0, stop)
     with pytest.raises(NotReady) as caught:
-        created(plugin, "example.com/v1:Widget", made, timeout=1)
+        created(plugin, "example.com/v1:Widget", made, timeout=5)
     assert caught.value.id == f"default/{made['metadata']['name']}"
     with pytest.raises(Refused, match="does not answer"):
         plugin.read(call("example.com/v1:Widget", id=caught.value.id), made, caught.value.state)

@@ -34,7 +34,7 @@ from rehearsal.providers.wire import (
     struct,
     unknown,
 )
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, until
 
 URN = "urn:pulumi:dev::project::eks:index:Cluster$toy:index:Box::the::box"
 
@@ -233,11 +233,7 @@ def test_a_plugin_leaves_when_its_engine_is_killed() -> None:
     pid = next(int(words[1]) for words in said if words[0] == "plugin")
     parent.kill()
     parent.wait()
-    for _ in range(50):
-        if not _alive(pid):
-            return
-        time.sleep(0.1)
-    raise AssertionError("the plugin outlived its engine by five seconds")
+    assert until(lambda: not _alive(pid)), "the plugin outlives its engine"
 
 
 def _alive(pid: int) -> bool:

@@ -18,7 +18,7 @@ import pytest
 
 from rehearsal.kubelet import images
 from tests.support.grafana import Files, laid_out, start
-from tests.support.patience import until
+from tests.support.patience import PATIENCE, until
 from tests.support.ports import free_port
 
 SOURCES, PROVIDERS = (
@@ -68,7 +68,7 @@ def status(url: str, data: bytes | None = None, **headers: str) -> int:
     """0: nobody listens."""
     try:
         asked = urllib.request.Request(url, data, headers)
-        with urllib.request.urlopen(asked, timeout=10) as answer:
+        with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
             return answer.status
     except HTTPError as error:
         return error.code
@@ -78,7 +78,7 @@ def status(url: str, data: bytes | None = None, **headers: str) -> int:
 
 def answer(url: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(url, data, timeout=10) as found:
+    with urllib.request.urlopen(url, data, timeout=PATIENCE) as found:
         return json.load(found)
 
 
@@ -114,7 +114,7 @@ def test_a_question_in_chunks_is_read_as_the_api_server_sends_it(served: str) ->
     body = json.dumps({"queries": [asked], "from": "0", "to": "60000"}).encode()
     parts = iter([body[:7], body[7:]])
     request = urllib.request.Request(f"{served}/api/ds/query", parts)  # no length: in chunks
-    with urllib.request.urlopen(request, timeout=10) as answered:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answered:
         assert json.load(answered)["results"]["A"]["status"] == 200
 
 
@@ -186,7 +186,7 @@ REFUSED: dict[str, tuple[Callable[[Files], object], str]] = {
 def test_what_grafana_refuses_ends_it_and_is_said(case: str, tmp_path: Path) -> None:
     change, says = REFUSED[case]
     process = start(laid_out(tmp_path, "http://127.0.0.1:1", change), free_port())
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1 and says in said, said
 
 

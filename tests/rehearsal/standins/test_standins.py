@@ -27,7 +27,7 @@ from trainyard.catalog.logs.symptom import read
 from trainyard.catalog.logs.symptoms import RENDEZVOUS
 from trainyard.objects.jobs.rendezvous import VARIABLE, conf
 
-FAST = {"TRAINYARD_STEPS": "6", "TRAINYARD_STEP_SECONDS": "0.05", "HEARTBEAT_SECONDS": "2"}
+FAST = {"TRAINYARD_STEPS": "6", "TRAINYARD_STEP_SECONDS": "0.05", "HEARTBEAT_SECONDS": "30"}
 
 
 def start(tool: str, *words: str, cwd: Path, **env: str) -> subprocess.Popen[str]:
@@ -316,7 +316,8 @@ def test_a_killed_rank_ends_the_job_on_every_node(folder: Path) -> None:
 
 
 def test_a_node_that_falls_silent_is_missed(folder: Path) -> None:
-    both = two_nodes(folder, first={"TRAINYARD_STEPS": "1000"}, second={"TRAINYARD_STEPS": "1000"})
+    env = {"TRAINYARD_STEPS": "1000", "HEARTBEAT_SECONDS": "2"}
+    both = two_nodes(folder, first=env, second=env)
     trains(both[0])
     ranks = children(both[1])
     for rank in ranks:
@@ -336,6 +337,7 @@ def test_a_restart_is_paid_from_max_restarts(folder: Path) -> None:
         "train.py",
         cwd=folder,
         TRAINYARD_STEPS="30",
+        TRAINYARD_STEP_SECONDS="0.2",
     )
     trains(job)
     os.kill(children(job)[-1], signal.SIGKILL)  # the first is the hub

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -28,6 +29,7 @@ from rehearsal.toolchain.programs import (
     pinned,
     required_go,
 )
+from tests.support.patience import PATIENCE, until
 
 PRETENDED_GO = """#!/bin/sh
 echo "$@" >> "$GO_CALLS"
@@ -160,15 +162,17 @@ def test_programs_are_built_while_another_command_runs(
 
 
 def test_a_first_make_up_is_not_silent_through_a_pipe(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It said nothing for minutes: pip is quiet, and what was built stood in a buffer."""
     monkeypatch.setattr(processes, "HEARTBEAT_SECONDS", 0.1)
     monkeypatch.setattr(beside_builds, "_build", lambda: 0)
     monkeypatch.setattr(subprocess, "Popen", lambda *_: Mock())
-    monkeypatch.setattr(subprocess, "call", lambda command: time.sleep(0.5) or 7)
+    said = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", said)
+    monkeypatch.setattr(subprocess, "call", lambda command: until(said.getvalue) and 7)
     assert beside_builds.main(["pip", "install"]) == 7
-    assert capsys.readouterr().err.startswith("installs Python packages … 0s\n")
+    assert said.getvalue().startswith("installs Python packages … 0s\n")
 
 
 def test_a_program_that_is_built_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +202,7 @@ def test_the_builds_stop_with_the_command_beside_them(
 
 
 def test_a_long_build_shows_life(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(processes, "HEARTBEAT_SECONDS", 0.02)
     monkeypatch.setenv("GO_SECONDS", "0.3")
     workshop.ensure("etcd")
     assert workshop.said.count("building etcd 1/1 … 0s") >= 3
@@ -237,9 +241,9 @@ def test_an_interruption_ends_the_compiler_at_once(
 ) -> None:
     monkeypatch.setenv("GO_SECONDS", "300")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker of pytest-xdist ignores it
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         workshop.ensure("etcd")
     assert time.monotonic() - started < 100
     monkeypatch.delenv("GO_SECONDS")
@@ -270,13 +274,13 @@ def test_nobody_waits_for_a_build_of_what_is_not_needed(
         waits.set()
         BY_NAME["etcd"].built.parent.mkdir(parents=True, exist_ok=True)
         BY_NAME["etcd"].built.write_text("")
-        busy.wait(60)
+        busy.wait(PATIENCE)
 
     monkeypatch.setattr(toolchain, "side_by_side", build)
     other = threading.Thread(target=workshop.ensure, args=("etcd", "helm"))
     other.start()
     try:
-        assert waits.wait(10)
+        assert waits.wait(PATIENCE)
         workshop.ensure("etcd", "kubectl")
         assert (paths.BIN / "etcd").exists() and other.is_alive()
     finally:
