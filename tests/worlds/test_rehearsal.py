@@ -310,19 +310,21 @@ def test_a_killed_worker_restarts_the_whole_gang_which_resumes_and_completes(har
     harness.apply(harness.copy_of("t5-large", "resumes", env_TRAINYARD_STEPS="80"))
     assert until(
         lambda: (
-            "step"
+            "saved step"
             in harness.shell(
-                "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=resumes", check=False
+                "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=resumes --tail=-1",
+                check=False,
             )
         ),
     )
-    time.sleep(5)  # past the first marker
+    # On a slow machine the gang may have started again before, as in what the finished run took.
+    before = harness.get("jobset resumes -n training")["status"].get("restarts", 0)
     worker = harness.get("pods -n training -l jobset.sigs.k8s.io/jobset-name=resumes")["items"][1][
         "metadata"
     ]["name"]
     harness.shell(f"kubectl delete pod {worker} -n training --grace-period=0 --force")
     assert until(lambda: harness.condition("resumes")) == "Complete"
-    assert harness.get("jobset resumes -n training")["status"]["restarts"] == 1
+    assert harness.get("jobset resumes -n training")["status"]["restarts"] > before
     assert re.search(
         "resumed from step [1-9]",
         harness.shell(
@@ -368,4 +370,4 @@ def test_a_team_that_nobody_lists_comes_and_goes_and_the_environment_does_not_ch
 def test_down_leaves_nothing(harness: Harness):
     """Though `resumes`, which no stack owns, holds its runtime."""
     assert harness.do("down") == 0, harness.log.read_text()
-    assert harness.processes("rehearsal.") == []
+    assert until(lambda: harness.processes("rehearsal.") == [])
