@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -21,6 +22,7 @@ import yaml
 from rehearsal import paths
 from tests.support.stackfile import at, errors, reading
 from tests.support.tool import run_word
+from trainyard import decide
 from trainyard.cli import words as tool
 from trainyard.cli.options import OPTIONS
 from trainyard.decide import plan_stack
@@ -400,6 +402,8 @@ def test_the_errors_in_the_readme_are_those_of_make_check(
     (tmp_path / "Pulumi.dev.yaml").write_text(text)
     (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
     monkeypatch.chdir(tmp_path)
+    # later there are more warnings: Kubernetes 1.35 leaves standard support
+    monkeypatch.setattr(decide, "datetime", Mock(now=lambda _: datetime(2026, 11, 30, tzinfo=UTC)))
     assert run_word("check", ["dev"]) == 1
     [sample] = re.findall(r"```\n\$ trainyard check\n(.*?)```", README.read_text(), re.DOTALL)
     printed = capsys.readouterr().out.splitlines()

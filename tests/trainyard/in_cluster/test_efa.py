@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from tests.support.metrics import RECORDED
-from tests.support.patience import until
+from tests.support.patience import PATIENCE, until
 from tests.support.ports import free_port
 from tests.support.programs import program_fixture
 from trainyard.parts.programs import program_files
@@ -73,7 +73,7 @@ def test_a_scrape_sees_the_counters_of_its_moment_until_sigterm(tmp_path: Path) 
         (counted / "tx_bytes").write_text("6\n")
         assert _served(port).endswith(" 6\n")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=PATIENCE) == 0
     finally:
         process.kill()
         process.wait()
@@ -81,6 +81,7 @@ def test_a_scrape_sees_the_counters_of_its_moment_until_sigterm(tmp_path: Path) 
 
 def _served(port: int) -> str:
     try:
-        return urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read().decode()
+        url = f"http://127.0.0.1:{port}/metrics"
+        return urllib.request.urlopen(url, timeout=PATIENCE).read().decode()
     except OSError:
         return ""

@@ -487,7 +487,7 @@ def test_leases_are_looked_at_while_a_log_does_not_come(
 
     def text(path: str, otherwise: str) -> str:
         asked.set()
-        come.wait(10)
+        come.wait(PATIENCE)
         answered.append(path)
         raise Ended
 

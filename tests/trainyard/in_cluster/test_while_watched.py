@@ -92,22 +92,22 @@ def test_nothing_starts_before_the_whole_first_line() -> None:
 
 
 def test_it_ends_where_nobody_is_there_any_more() -> None:
-    with watched(alone_seconds=2) as (program, door):
+    with watched(alone_seconds=5) as (program, door):
         talk = at(door)
-        for _ in range(6):
+        for _ in range(12):
             talk.sendall(b".")
             time.sleep(0.5)
         assert program.poll() is None, "somebody was there"
         talk.close()
-        assert program.stdout and "nobody was connected for 2 s" in program.stdout.read()
+        assert program.stdout and "nobody was connected for 5 s" in program.stdout.read()
         assert program.wait() == 0
 
 
 def test_it_ends_where_nobody_has_ever_come_and_when_its_time_is_over() -> None:
-    with watched(alone_seconds=1) as (program, _):
-        assert program.stdout and program.stdout.read() == "[nobody was connected for 1 s]\n"
-    with watched(seconds=1) as (program, door), at(door):
-        assert program.stdout and "its time is over: 1 s" in program.stdout.read()
+    with watched(alone_seconds=5) as (program, _):
+        assert program.stdout and program.stdout.read() == "[nobody was connected for 5 s]\n"
+    with watched(seconds=5) as (program, door), at(door):
+        assert program.stdout and "its time is over: 5 s" in program.stdout.read()
 
 
 def test_it_ends_with_its_program_and_with_exit_code_0() -> None:
@@ -129,7 +129,7 @@ def test_an_image_without_the_program_is_named_with_the_way_out() -> None:
 
 def test_processes_that_the_program_has_started_end_with_it() -> None:
     command = ["/bin/sh", "-c", "sleep 300 & echo $!; wait"]
-    with watched(command=command, alone_seconds=2) as (program, door):
+    with watched(command=command, alone_seconds=5) as (program, door):
         at(door).close()
         assert program.stdout
         pid = int(program.stdout.readline())

@@ -199,7 +199,7 @@ def test_workers_are_numbered_among_themselves_and_the_coordinator_ends_after_th
     assert [w.communicate(timeout=PATIENCE)[0] for w in workers] == [
         f"{i} {i} 2 16 job-worker-0 job-worker-0 job-worker-0:29500\n" for i in (0, 1)
     ]
-    assert [p.wait(30) for p in (*workers, last)] == [0, 0, 0]
+    assert [p.wait(PATIENCE) for p in (*workers, last)] == [0, 0, 0]
 
 
 def test_a_worker_that_fails_fails_at_once_and_hands_on_a_signal(

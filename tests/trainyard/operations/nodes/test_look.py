@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from tests.support.patience import PATIENCE, until
+from tests.support.ports import free_port
 from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
 from tests.trainyard.operations.terminal import Terminal
@@ -94,15 +95,14 @@ class Cluster:
         program.write_text(f"#!{sys.executable}\n{FORWARDS}")
         program.chmod(0o755)
         env = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
-        free = look._free
         for module in (tensorboard, notebook):
-            patch.setattr(module, "PORT", free(0))
-        patch.setattr(look, "DOOR", free(0))
+            patch.setattr(module, "PORT", free_port())
+        patch.setattr(look, "DOOR", free_port())
         # The pod's loopback is that of this machine, so its port is taken.
-        patch.setattr(look, "_free", lambda _: free(0))
+        patch.setattr(look, "_free", lambda _: free_port())
         patch.setattr(look, "AGAIN_SECONDS", 0.05)
         patch.setattr(look, "SAY_SECONDS", 0.3)
-        patch.setattr(look, "ALONE_SECONDS", 2)
+        patch.setattr(look, "ALONE_SECONDS", 5)
         patch.setattr(look, "kubectl_with", lambda *_: self)
         patch.setattr(one_pod, "POLL_SECONDS", 0)
 
@@ -220,17 +220,19 @@ def test_tensorboard_sees_no_gpu_of_its_node(begin: Any, capsys: Any) -> None:
     assert {"--host=127.0.0.1", "--logdir=/stores/scratch/t5-large"} <= {*cluster.command}
 
 
-def test_a_lost_connection_is_made_again_and_the_address_stays(begin: Any, capsys: Any) -> None:
+def test_a_lost_connection_is_made_again_and_the_address_stays(
+    begin: Any, capsys: Any, folder: Path
+) -> None:
     cluster = begin("JUPYTER_TOKEN")
 
     def cut() -> None:
         """End kubectl, wait until the tool is there again, and longer than the pod waits for nobody."""
-        pids = _forwarding()
+        pids = _forwarding(folder)
         assert pids
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        assert until(lambda: _forwarding() and not {*_forwarding()} & {*pids})
-        time.sleep(2.5)
+        assert until(lambda: _forwarding(folder) and not {*_forwarding(folder)} & {*pids})
+        time.sleep(5.5)
         assert cluster.pod and cluster.pod.poll() is None
 
     reader = Reader(capsys, cut)
@@ -238,19 +240,19 @@ def test_a_lost_connection_is_made_again_and_the_address_stays(begin: Any, capsy
     assert run_word("notebook", ["dev", "--pool", "g6e", "--yes"]) == 0
     reader.join(PATIENCE)
     assert not reader.is_alive() and cluster.deleted
-    assert until(lambda: not _forwarding()), "no kubectl is left"
+    assert until(lambda: not _forwarding(folder)), "no kubectl is left"
 
 
-def _forwarding() -> list[int]:
-    """Processes of this test's kubectl."""
-    found = []
+def _forwarding(folder: Path) -> list[int]:
+    """Processes of this test's kubectl, and of no other on this machine."""
+    found, kubectl = [], bytes(folder / "bin" / "kubectl")
     for each in Path("/proc").glob("[0-9]*"):
         try:
             words = (each / "cmdline").read_bytes().split(b"\0")
             parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-        if b"port-forward" in words and b"/bin/sh" not in words and parent != 1:
+        if {b"port-forward", kubectl} <= {*words} and b"/bin/sh" not in words and parent != 1:
             found.append(int(each.name))
     return found
 
@@ -264,7 +266,7 @@ def test_a_tool_that_is_killed_leaves_neither_kubectl_nor_for_long_a_pod(
 import os, subprocess
 from trainyard.operations.nodes import look
 with look._forwarded(lambda: {{**os.environ, "PATH": {str(folder / "bin")!r} + ":" + os.environ["PATH"]}},
-    {{"metadata": {{"name": "a-pod", "namespace": "training"}}}}, {{{look._free(0)}: {look.DOOR}}}):
+    {{"metadata": {{"name": "a-pod", "namespace": "training"}}}}, {{{free_port()}: {look.DOOR}}}):
     print("forwards", flush=True)
     input()
 """
@@ -274,10 +276,10 @@ with look._forwarded(lambda: {{**os.environ, "PATH": {str(folder / "bin")!r} + "
         stdout=subprocess.PIPE,
         cwd=CHECKOUT,
     )
-    assert tool.stdout and tool.stdout.readline() == b"forwards\n" and _forwarding()
+    assert tool.stdout and tool.stdout.readline() == b"forwards\n" and _forwarding(folder)
     tool.kill()
     tool.wait()
-    assert until(lambda: not _forwarding())
+    assert until(lambda: not _forwarding(folder))
     assert not cluster.sent
 
 
