@@ -18,7 +18,7 @@ import pytest
 from rehearsal import paths
 from tests.support.grafana import laid_out, panels, start
 from tests.support.metrics import RECORDED, metrics_plan
-from tests.support.patience import until
+from tests.support.patience import PATIENCE, until
 from tests.support.ports import free_port
 from trainyard.objects.metrics.dashboards import DASHBOARDS
 from trainyard.objects.metrics.metrics import prometheus_config
@@ -99,7 +99,7 @@ def _config(served: int) -> Any:
 def _ask(port: int, promql: str) -> list[Any]:
     url = f"http://127.0.0.1:{port}/api/v1/query?query={quote(promql)}"
     try:
-        return json.loads(urllib.request.urlopen(url, timeout=10).read())["data"]["result"]
+        return json.loads(urllib.request.urlopen(url, timeout=PATIENCE).read())["data"]["result"]
     except OSError:
         return []
 

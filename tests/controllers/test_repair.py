@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from components.cluster.program import SETTINGS
-from rehearsal.kube import ApiError, Object
+from rehearsal.kube import ApiError, Object, absent_is_none
 from tests.rehearsal.api_server import ApiServer
 from tests.support.patience import until
 from tests.support.programs import repairing
@@ -115,11 +115,9 @@ def node(cluster: Cluster) -> Iterator[str]:
     body = {"metadata": {"finalizers": None}}
     api.request("PATCH", f"{CLAIMS}/c0", body, content_type="application/merge-patch+json")
     for path in (f"{CLAIMS}/c0", f"{NODES}/{name}", f"{PODS}/p0", f"{PODS}/p1"):
-        if cluster.there(path):
-            api.request("DELETE", path, {"gracePeriodSeconds": 0})
+        absent_is_none(lambda at=path: api.request("DELETE", at, {"gracePeriodSeconds": 0}))
     memory = f"/api/v1/namespaces/{APP}/configmaps/history"
-    if cluster.there(memory):
-        api.request("DELETE", memory)
+    absent_is_none(lambda: api.request("DELETE", memory))
 
 
 def _status(cluster: Cluster, path: str, status: Object) -> None:

@@ -19,7 +19,7 @@ from rehearsal.kube import ApiError, Object
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.crds import FILES, upstream
 from tests.support.graphs import environment
-from tests.support.patience import until
+from tests.support.patience import PATIENCE, until
 from tests.support.recording import Graph
 from tests.support.team_server import As
 from tests.trainyard.derive.test_schedule import nightly
@@ -83,6 +83,12 @@ def _pod_of(server: ApiServer, job: Object) -> Object | None:
     return next((pod for pod in pods if pod["metadata"]["labels"].get(label) == uid), None)
 
 
+def _started(server: ApiServer) -> tuple[Object, Object] | None:
+    """A job with its pod."""
+    found = [(job, _pod_of(server, job)) for job in _jobs(server)]
+    return next(((job, pod) for job, pod in found if pod), None)
+
+
 def _variables(pod: Object) -> dict[str, str]:
     """Variables of the pod, as kubelet fills them."""
     found: dict[str, str] = {}
@@ -142,9 +148,10 @@ def test_a_time_makes_a_run_which_ends_as_its_job_does(server: ApiServer, tmp_pa
     server.admin.request(
         "PATCH", CRON, {"spec": {"suspend": True}}, content_type="application/merge-patch+json"
     )
-    [job, *_] = _jobs(server)
-    pod = until(lambda: _pod_of(server, job))
-    assert pod
+    # the end of a minute before the suspension has replaced the job that was seen
+    found = until(lambda: _started(server))
+    assert found
+    job, pod = found
     program = _program(server, tmp_path / "pod", pod)
     [run] = until(lambda: server.admin.request("GET", RUNS)["items"])
     minutes = int(job["metadata"]["name"].rpartition("-")[2])
@@ -153,7 +160,7 @@ def test_a_time_makes_a_run_which_ends_as_its_job_does(server: ApiServer, tmp_pa
     program.kill()
     again = _program(server, tmp_path / "pod", pod)
     _condition(server, run, "Failed")
-    assert again.wait(30) == REFUSED
+    assert again.wait(PATIENCE) == REFUSED
     assert len(server.admin.request("GET", RUNS)["items"]) == 1
     server.admin.request(
         "DELETE", f"{JOBS}/{job['metadata']['name']}", {"propagationPolicy": "Background"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -812,6 +812,7 @@ def test_what_two_controls_refuse_needs_both_taken_away(teams: TeamServer) -> No
             assert until(lambda: not made(teams, body))
         finally:
             put_back()
+        assert until(lambda: "PodSecurity" in made(teams, body))
 
 
 # What keeps one team from the data of another. Which directory a pod sees is in its volume:
@@ -880,46 +881,72 @@ def test_a_mount_cannot_climb_out_of_its_volume(teams: TeamServer, field: str) -
 
 def test_a_team_cannot_fill_the_cluster_with_small_jobs(teams: TeamServer) -> None:
     """A18: the third of two."""
-    path = PLACES["TrainJob"][1]
-    with ExitStack() as stack:
-        for number in range(2):
-            job = train_job()
-            job["metadata"]["name"] = f"job-{number}"
-            teams.of("member").request("POST", path, job)
-            stack.callback(teams.admin.delete, job)
-        assert "exceeded quota: objects" in made(teams, train_job())
+    body = train_job()
+    body["metadata"] = {"generateName": "job-", "namespace": "team-vision"}
+    with _filled(teams, "member", PLACES["TrainJob"][1], body, 2) as refused:
+        assert "exceeded quota: objects" in refused
+        assert "count/trainjobs.trainer.kubeflow.org=2" in refused
         put_back = _without("ResourceQuota objects of team-vision")(teams)
-        assert until(lambda: not made(teams, train_job()))
-        put_back()
+        try:
+            assert until(lambda: not made(teams, train_job()))
+        finally:
+            put_back()
+        assert until(lambda: "exceeded quota: objects" in made(teams, train_job()))
 
 
-def _until_refused(teams: TeamServer, role: str, path: str, body: Object, most: int) -> str:
-    """What an object is refused with when a team has its most. A few more are tried than that: while Kubernetes
-    counts anew, as after a deletion, it reads a cache and can forget the last ones."""
+@contextmanager
+def _filled(teams: TeamServer, role: str, path: str, body: Object, most: int) -> Iterator[str]:
+    """While a team has its most of an object: what one more is refused with. Twice as many are tried: while
+    Kubernetes counts anew, as after a deletion, it reads a cache and can forget the last ones."""
+    _until_counted(teams)
+    refused = ""
     with ExitStack() as stack:
-        for _ in range(most + 10):
+        for _ in range(2 * most):
             try:
                 made_one = teams.of(role).request("POST", path, body)
             except ApiError as error:
-                return str(error)
+                refused = str(error)
+                break
             stack.callback(teams.admin.delete, made_one)
-    return ""
+        yield refused
+    _until_counted(teams)
+
+
+def _until_counted(teams: TeamServer) -> None:
+    """Wait until the quota has the numbers of what is there. Kubernetes counts all of it anew after each deletion,
+    and overwrites what it has counted at requests meanwhile."""
+    places = {
+        "count/configmaps": f"/api/v1/{OWN}/configmaps",
+        "count/trainingruntimes.trainer.kubeflow.org": PLACES["TrainingRuntime"][1],
+        "count/trainjobs.trainer.kubeflow.org": PLACES["TrainJob"][1],
+    }
+
+    def counted() -> bool:
+        quota = teams.admin.request("GET", f"/api/v1/{OWN}/resourcequotas/objects")
+        used = quota.get("status", {}).get("used", {})
+        there = {
+            kind: str(len(teams.admin.request("GET", path)["items"]))
+            for kind, path in places.items()
+        }
+        return there.items() <= used.items()
+
+    assert until(counted), "the quota does not have the numbers of what is there"
 
 
 def test_a_team_cannot_fill_etcd_with_files(teams: TeamServer) -> None:
     """A18: the teams of this cluster can have 70 ConfigMaps, with the one that Kubernetes makes."""
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "full-"}}
-    refused = _until_refused(teams, "member", f"/api/v1/{OWN}/configmaps", body, 70)
-    assert "exceeded quota: objects" in refused and "count/configmaps=70" in refused
+    with _filled(teams, "member", f"/api/v1/{OWN}/configmaps", body, 70) as refused:
+        assert "exceeded quota: objects" in refused and "count/configmaps=70" in refused
 
 
 def test_a_team_cannot_fill_etcd_with_runtimes(teams: TeamServer) -> None:
     """A18: a deployer of this team can have 52, two for its jobs."""
     body = own_runtime()
     body["metadata"] = {"generateName": "full-", "namespace": "team-vision"}
-    refused = _until_refused(teams, "deployer", PLACES["TrainingRuntime"][1], body, 52)
-    assert "exceeded quota: objects" in refused
-    assert "count/trainingruntimes.trainer.kubeflow.org=52" in refused
+    with _filled(teams, "deployer", PLACES["TrainingRuntime"][1], body, 52) as refused:
+        assert "exceeded quota: objects" in refused
+        assert "count/trainingruntimes.trainer.kubeflow.org=52" in refused
 
 
 def test_a_pod_that_requests_nothing_is_not_the_first_to_be_killed(teams: TeamServer) -> None:
@@ -935,6 +962,7 @@ def test_a_pod_that_requests_nothing_is_not_the_first_to_be_killed(teams: TeamSe
         assert until(lambda: quality() == "BestEffort")
     finally:
         put_back()
+    assert until(lambda: quality() == "Burstable")
 
 
 def test_an_empty_namespace_without_the_label_is_judged_by_no_rule(teams: TeamServer) -> None:

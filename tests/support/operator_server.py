@@ -20,7 +20,7 @@ import yaml
 from rehearsal import paths
 from rehearsal.kube import Api, Object
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
-from tests.support.patience import until
+from tests.support.patience import PATIENCE, until
 from tests.support.ports import free_port
 from tests.support.recording import CHECKOUT
 from trainyard.catalog.job_kinds import JOB_KINDS, MORE_KINDS
@@ -68,7 +68,7 @@ class Operator:
         )
         context = ssl.create_default_context(cadata=self.authority)
         context.check_hostname = False  # its name is that of the Service
-        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as answer:
             said = json.load(answer)["response"]
         return "" if said["allowed"] else said["status"]["message"]
 

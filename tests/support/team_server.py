@@ -212,7 +212,7 @@ def team_server(
 
 def team_objects(graph: Graph) -> dict[str, Object]:
     """Objects that the environment makes for its teams, but not for Kueue; namespaces come
-    first."""
+    first. The policy for pods and its binding come last: `probe` finds them at work when all others are."""
     found = {
         f"{node.inputs['kind']} {node.inputs['metadata']['name']}"
         f"{' of ' + space if (space := node.inputs['metadata'].get('namespace', '')) else ''}": (
@@ -221,7 +221,10 @@ def team_objects(graph: Graph) -> dict[str, Object]:
         for node in graph.starting("kubernetes:")
         if _belongs_to_teams(graph, node.options.parent) and "kueue" not in node.kind
     }
-    return dict(sorted(found.items(), key=lambda each: not each[0].startswith("Namespace ")))
+    last = "trainyard-team-pods"
+    return dict(
+        sorted(found.items(), key=lambda it: (not it[0].startswith("Namespace "), last in it[0]))
+    )
 
 
 def _belongs_to_teams(graph: Graph, parent: str) -> bool:
