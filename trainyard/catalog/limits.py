@@ -9,7 +9,7 @@ Upstream sources were read in 2026-11: Kubernetes 1.35.8, Karpenter 1.14.1, Kueu
 
 Waiting costs the nodes that are there. Giving up costs them too: the gang starts anew, spends one of
 its restarts, and waits again. So the limits of a gang are long, and whoever watches is told while they
-last: `trainyard status` and alert NodesCannotLaunch name a gang that waits, with what its nodes cost. Once
+last: `trainyard status`, alert NodesCannotLaunch and `told` name a gang that waits, with what its nodes cost. Once
 all nodes have joined, no limit of these counts any more: a node that dies later is noticed as before.
 """
 

@@ -660,18 +660,110 @@ def test_an_init_container_that_waits_is_told_and_one_that_runs_is_not(server: S
     assert "the image cannot be pulled" in server.published[0]["Message"]
 
 
-def test_pods_without_a_node_that_started_once_or_that_end_are_no_such_message(
-    server: Server,
-) -> None:
+def test_pods_that_started_once_or_that_end_are_no_such_message(server: Server) -> None:
     begin(server)
     program = told(server)
-    homeless, crashed, ending, unseen = (waits(each, *NO_IMAGE) for each in range(4))
-    homeless["spec"].pop("nodeName")
+    crashed, ending, unseen = (waits(each, *NO_IMAGE) for each in range(3))
     crashed["status"]["phase"] = "Running"
     ending["metadata"]["deletionTimestamp"] = moment(6)
     unseen["status"].pop("containerStatuses")
-    server.there["/api/v1/pods"] = [homeless, crashed, ending, unseen]
+    server.there["/api/v1/pods"] = [crashed, ending, unseen]
     look(program, 300)
+    assert server.published == []
+
+
+def homeless(number: int, **more: Any) -> Object:
+    """A pod that has no node."""
+    made = pod(number, **more)
+    made["spec"].pop("nodeName")
+    made["status"] = {"phase": "Pending", "conditions": []}
+    return made
+
+
+FULL = (
+    "Failed to schedule pod, all available instance types exceed limits for nodepool (NodePool=g6e)"
+)
+SCHEDULER = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
+
+
+@pytest.mark.parametrize(
+    ("events", "cause"),
+    [
+        (
+            [
+                event("Warning", FULL, 20, "karpenter"),
+                event("Warning", SCHEDULER, 21, "default-scheduler"),
+                event("Normal", "Pod should schedule on: nodeclaim/g6e-1", 22, "karpenter"),
+            ],
+            "Why: resources: pool g6e already has max_nodes nodes\n",
+        ),
+        (
+            [event("Warning", "0/2 nodes are available: 2 Insufficient cpu.", 20, "scheduler")],
+            "Why: resources: no node has cpu",
+        ),
+        ([], "Why: no event tells the reason\nFix: kubectl -n training describe pod t5-node-0-1"),
+    ],
+    ids=["Karpenter", "the scheduler", "no event"],
+)
+def test_a_gang_one_of_whose_pods_has_no_node_while_the_others_are_paid_for_is_told_once(
+    server: Server, events: list[Object], cause: str
+) -> None:
+    begin(server)
+    program = told(server)
+    server.there["/api/v1/pods"] = [running(0), homeless(1)]
+    server.there["events"] = events
+    look(program, 19)  # the pod got its node at minute 5
+    assert server.published == []
+    look(program, 21)
+    look(program, 22)
+    look(told(server), 40)
+    [said] = server.published
+    assert said["Subject"] == "dev: training/t5 does not start"
+    text = said["Message"]
+    assert (
+        "1 of its 2 pods have had no node for 15 minutes, while nodes of others are paid for; the first is"
+        " t5-node-0-1-x7k2p.\n" in text
+    )
+    assert cause in text and "have had a node" not in text
+    assert "It has waited for 16 min on node-0, with" in text
+    assert "2.13 GPU-hours, 8.00 USD" in text
+
+
+def test_pods_without_a_node_and_pods_that_wait_on_theirs_are_one_message(server: Server) -> None:
+    begin(server)
+    server.there["/api/v1/pods"] = [waits(0, *NO_IMAGE), homeless(1)]
+    server.there["events"] = [event("Warning", FULL, 20, "karpenter")]
+    look(told(server), 21)
+    [said] = server.published
+    assert "1 of its 2 pods have had no node" in said["Message"]
+    assert (
+        "1 of its 2 pods have had a node for 15 minutes and have not started.\n" in said["Message"]
+    )
+
+
+def elastic(made: Object) -> Object:
+    made["spec"]["containers"][0]["env"] = [{"name": "PET_NNODES", "value": "1:2"}]
+    return made
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        lambda: [homeless(0), homeless(1)],
+        lambda: [running(0), homeless(1, created=290)],
+        lambda: [running(0, scheduled=290), homeless(1)],
+        lambda: [failed(0), homeless(1)],
+        lambda: [running(0, pool="", gpus=0), homeless(1)],
+        lambda: [elastic(running(0)), elastic(homeless(1))],
+    ],
+    ids=["no node", "a new pod", "a new node", "an ended pod", "a launcher", "an elastic job"],
+)
+def test_pods_without_a_node_are_no_message_where_no_node_waits_for_them(
+    server: Server, pods: Callable[[], list[Object]]
+) -> None:
+    begin(server)
+    server.there["/api/v1/pods"] = pods()
+    look(told(server), 300)
     assert server.published == []
 
 

@@ -59,7 +59,9 @@ class Settings:
     as_of: str
     secrets: Mapping[str, str]
     symptoms: Sequence[Mapping[str, str]] = ()
-    """Rows of trainyard/catalog/logs/symptoms.py about pods that do not start."""
+    """Rows of trainyard/catalog/logs/symptoms.py about pods that do not start on their nodes."""
+    placement: Sequence[Mapping[str, str]] = ()
+    """Such rows about pods that have no node."""
     more_kinds: tuple[str, ...] = ()
     """Kinds of jobs beside TrainJobs and PyTorchJobs."""
 
@@ -269,10 +271,17 @@ def _about(story: Story, settings: Settings) -> Iterator[str]:
 
 def _waiting(wait: Wait, secrets: Mapping[str, str]) -> Iterator[str]:
     """What keeps pods from their start."""
-    yield (
-        f"{wait.pods} of its {wait.every} pods have had a node for {wait.minutes} minutes and have not"
-        f" started; the first is {wait.pod}."
-    )
+    if wait.homeless:
+        yield (
+            f"{wait.homeless} of its {wait.every} pods have had no node for {wait.minutes} minutes, while nodes"
+            f" of others are paid for; the first is {wait.pod}."
+        )
+    if wait.pods:
+        first = "" if wait.homeless else f"; the first is {wait.pod}"
+        yield (
+            f"{wait.pods} of its {wait.every} pods have had a node for {wait.minutes} minutes and have not"
+            f" started{first}."
+        )
     cause, *shown = hidden(wait.why, secrets).splitlines() or [""]
     yield f"Why: {cause[:WIDTH]}"
     yield from (line[:WIDTH] for line in shown)

@@ -1,4 +1,5 @@
-"""Pods that have a node and do not start, and why: pure. Who asks: told.py.
+"""Pods that have a node and do not start, or have none while others of their run have one, and why: pure. Who
+asks: told.py.
 
 kubelet gives a container that it has not created yet one of the reasons in BEGINS, and its pod the phase Pending
 until each of its containers has started once (Kubernetes 1.34, pkg/kubelet/kubelet_pods.go:
@@ -7,25 +8,53 @@ convertToAPIContainerStatuses, getPhase).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from missing_secrets import keys_of, literals
 from record import Object, seconds
 from symptom import BEGINS, Symptom, read
 
 START_MINUTES = 15
-"""For which a pod may have a node without a message: an image of 10 GB is pulled in one or two."""
-OF_KUBELET = "kubelet"
+"""For which a pod may have a node without a message: an image of 10 GB is pulled in one or two. As long one may
+have none while others of its run have theirs: a node that EC2 has is there in a few."""
+OF_KUBELET, OF_KARPENTER = "kubelet", "karpenter"
+NODES = "PET_NNODES"
+"""Variable of a container: how many pods torchrun waits for, of an elastic job `fewest:most`."""
+
+
+class Settings(Protocol):
+    """What the settings of a program say of pods that do not start."""
+
+    @property
+    def symptoms(self) -> Sequence[Mapping[str, str]]:
+        """Causes why a pod does not start on its node."""
+        ...
+
+    @property
+    def placement(self) -> Sequence[Mapping[str, str]]:
+        """Causes why a pod has no node."""
+        ...
+
+    @property
+    def pool_label(self) -> str:
+        """Key by which a pod selects the nodes of a pool."""
+        ...
+
+    @property
+    def gpu(self) -> str:
+        """The resource by whose name a container asks for GPUs."""
+        ...
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Pods of a run that have nodes and do not start."""
+    """Pods of a run that do not start."""
 
     pods: int
-    """Those that do not start."""
+    """Those that have a node."""
     every: int
     """Those that the run has."""
     minutes: int
@@ -34,52 +63,111 @@ class Wait:
     why: str
     """Why that one does not start; a second line shows it."""
     do: str
+    homeless: int = 0
+    """Those that have no node, while others have theirs; the first one is one of these then."""
 
 
-def not_started(pods: Iterable[Object], now: float) -> list[Object]:
-    """The pods that have had their node for long, and have a container that waits."""
-    return [pod for pod in pods if now - _since(pod) > START_MINUTES * 60 and _waits(pod)]
+def not_started(pods: Sequence[Object], now: float, settings: Settings) -> list[Object]:
+    """The pods that have had their node for long, and have a container that waits; and those that have had none
+    for long, while nodes of others are paid for."""
+    stuck = [pod for pod in pods if _is_long(now, _since(pod)) and _waits(pod)]
+    homeless = [pod for pod in pods if _is_long(now, _without(pod))]
+    return [*stuck, *homeless] if homeless and _pays(pods, now, settings) else stuck
+
+
+def _is_long(now: float, since: float) -> bool:
+    return now - since > START_MINUTES * 60
+
+
+def _pays(pods: Iterable[Object], now: float, settings: Settings) -> bool:
+    """True where pods have had nodes for long and torchrun waits for more: that of an elastic job goes on with its
+    fewest."""
+    placed = [pod for pod in pods if pod["spec"].get("nodeName") and _goes_on(pod)]
+    fewest = max(map(_fewest, placed), default=0)
+    if fewest and len(placed) >= fewest:
+        return False
+    return any(_is_long(now, _scheduled(pod)) and _takes(pod, settings) for pod in placed)
+
+
+def _fewest(pod: Object) -> int:
+    """How many pods torchrun waits for; 0: nobody says."""
+    said = [
+        (each.get("value") or "").partition(":")[0]
+        for container in pod["spec"]["containers"]
+        for each in container.get("env") or ()
+        if each["name"] == NODES
+    ]
+    return int(said[-1]) if said and re.fullmatch("[0-9]{1,6}", said[-1]) else 0
+
+
+def _takes(pod: Object, settings: Settings) -> bool:
+    """True where it takes a node of a pool: the launcher of an MPI job runs on a system node."""
+    limits = [each.get("resources", {}).get("limits") or {} for each in pod["spec"]["containers"]]
+    selected = settings.pool_label in (pod["spec"].get("nodeSelector") or {})
+    return selected or any(settings.gpu in each for each in limits)
 
 
 def wait_of(
     stuck: Sequence[Object],
     pods: Sequence[Object],
     events: Callable[[Object], list[Object]],
-    symptoms: Iterable[Symptom],
+    settings: Settings,
     job: str,
 ) -> Wait:
     """What is said of a run some of whose pods do not start. `events`: asks for those of a pod. `job`: the selector
     of the pods."""
-    first = min(stuck, key=lambda pod: pod["metadata"]["name"])
-    cause, do = _why(first, events(first), symptoms, job=job)
-    return Wait(len(stuck), len(pods), START_MINUTES, first["metadata"]["name"], cause, do)
+    homeless = [pod for pod in stuck if not pod["spec"].get("nodeName")]
+    first = min(homeless or stuck, key=lambda pod: pod["metadata"]["name"])
+    cause, do = _why(first, events(first), settings, job=job)
+    name, placed = first["metadata"]["name"], len(stuck) - len(homeless)
+    return Wait(placed, len(pods), START_MINUTES, name, cause, do, len(homeless))
 
 
 def _why(
-    pod: Object, events: Iterable[Object], symptoms: Iterable[Symptom], **names: str
+    pod: Object, events: Iterable[Object], settings: Settings, **names: str
 ) -> tuple[str, str]:
     """The cause why the pod does not start, and what to do. `events`: about the pod."""
+    meta = pod["metadata"]
+    look = f"kubectl -n {meta['namespace']} describe pod {meta['name']}"
+    names = {"namespace": meta["namespace"], **names}
+    if not pod["spec"].get("nodeName"):
+        said = _of_placement(events) or "no event tells the reason"
+        return read([Symptom(**row) for row in settings.placement], said, look, **names)
     waits = _waits(pod) or {}
     reason, said = waits.get("reason") or "", waits.get("message") or ""
     # What keeps kubelet from creating a container is in an event alone.
-    said = said or _last(events)
+    said = said or _last(filter(_tells, events))
     text = ": ".join(filter(None, (reason or "a container waits", said)))
-    meta = pod["metadata"]
-    look = f"kubectl -n {meta['namespace']} describe pod {meta['name']}"
-    names = {"namespace": meta["namespace"], "literals": literals(keys_of(pod, text)), **names}
-    return read(symptoms, text, look, **names)
+    rows = [Symptom(**row) for row in settings.symptoms]
+    return read(rows, text, look, literals=literals(keys_of(pod, text)), **names)
 
 
 def _since(pod: Object) -> float:
     """When it got its node; infinity for a pod that has none, has started or ends."""
-    status, meta = pod.get("status") or {}, pod["metadata"]
-    node = pod["spec"].get("nodeName")
-    if not node or status.get("phase") != "Pending" or meta.get("deletionTimestamp"):
-        return float("inf")
-    for each in status.get("conditions") or ():
+    begins = pod["spec"].get("nodeName") and _is_pending(pod)
+    return _scheduled(pod) if begins else float("inf")
+
+
+def _without(pod: Object) -> float:
+    """Since when it has no node; infinity for one that has one or ends."""
+    waits = not pod["spec"].get("nodeName") and _is_pending(pod)
+    return float(seconds(pod["metadata"]["creationTimestamp"])) if waits else float("inf")
+
+
+def _is_pending(pod: Object) -> bool:
+    phase = (pod.get("status") or {}).get("phase")
+    return phase == "Pending" and not pod["metadata"].get("deletionTimestamp")
+
+
+def _goes_on(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Pending", "Running")
+
+
+def _scheduled(pod: Object) -> float:
+    for each in (pod.get("status") or {}).get("conditions") or ():
         if each["type"] == "PodScheduled" and each["status"] == "True":
             return float(seconds(each["lastTransitionTime"]))
-    return float(seconds(meta["creationTimestamp"]))
+    return float(seconds(pod["metadata"]["creationTimestamp"]))
 
 
 def _waits(pod: Object) -> Mapping[str, Any] | None:
@@ -99,13 +187,25 @@ def _statuses(pod: Object) -> Iterator[Object]:
         yield from pod["status"].get(kind) or ()
 
 
+def _tells(event: Object) -> bool:
+    """True of what kubelet said of a pod, or anybody as a warning."""
+    return event.get("type") == "Warning" or OF_KUBELET in _authors(event)
+
+
+def _authors(event: Object) -> tuple[str | None, str | None]:
+    return (event.get("source") or {}).get("component"), event.get("reportingComponent")
+
+
+def _of_placement(events: Iterable[Object]) -> str:
+    """Karpenter's last warning, which knows what it asked EC2 for; without one the scheduler's."""
+    warnings = [each for each in events if each.get("type") == "Warning"]
+    return _last(each for each in warnings if OF_KARPENTER in _authors(each)) or _last(warnings)
+
+
 def _last(events: Iterable[Object]) -> str:
-    """The last thing that kubelet said of a pod, or anybody as a warning."""
+    """What was said last."""
     found = [
         (each.get("lastTimestamp") or each.get("eventTime") or "", each.get("message") or "")
         for each in events
-        if each.get("type") == "Warning"
-        or (each.get("source") or {}).get("component") == OF_KUBELET
-        or each.get("reportingComponent") == OF_KUBELET
     ]
     return max(found, default=("", ""))[1]

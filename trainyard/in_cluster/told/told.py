@@ -41,7 +41,6 @@ from message import (
 from messages import Key, Messages, Publish, place, serial
 from not_started import Wait, not_started, wait_of
 from record import JOB_LABELS, Gangs, Object, Record, look, of_gang, seconds, stamp
-from symptom import Symptom
 from watching import Watching
 
 PRUNE_SECONDS, KEPT_SECONDS = 3600.0, 86400.0
@@ -59,7 +58,6 @@ class Told:
         self._api, self._settings = api, settings
         self.messages = Messages(api, settings.namespace, publish)
         self._hangs = Hangs(api, settings)
-        self._symptoms = [Symptom(**row) for row in settings.symptoms]
         self._began: float | None = None
         """None before the ConfigMaps were read."""
         self._runs: dict[str, Record] = {}
@@ -247,13 +245,13 @@ class Told:
     def _tell_wait(
         self, uid: str, run: Record, pods: list[Object], now: float, clock: float
     ) -> None:
-        """Tell that pods of a run have nodes and do not start: once for the pods that it has."""
-        if not (stuck := not_started(pods, now)):
+        """Tell that pods of a run do not start while nodes are paid for: once for the pods that it has."""
+        if not (stuck := not_started(pods, now, self._settings)):
             return
         key = (uid, f"{WAITS}.{_newest(pods)}")
         if key not in self.messages.told:
             label, _, name = of_gang(run.job)
-            wait = wait_of(stuck, pods, self._events, self._symptoms, f"{label}={name}")
+            wait = wait_of(stuck, pods, self._events, self._settings, f"{label}={name}")
             self._tell(key, WAITS, None, now, clock, wait=wait)
 
     def _events(self, pod: Object) -> list[Object]:

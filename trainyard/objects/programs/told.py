@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from trainyard.catalog.logs.symptoms import STARTING
+from trainyard.catalog.logs.symptoms import PENDING, STARTING
 from trainyard.catalog.program_intervals import LOOK_SECONDS
 from trainyard.objects.iam.topics import publishing
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
@@ -114,6 +114,7 @@ def settings(plan: ToldPlan) -> str:
             "as_of": plan.as_of,
             "secrets": plan.secrets,
             "symptoms": [asdict(each) for each in STARTING],
+            "placement": [asdict(each) for each in PENDING],
             **more_settings(plan.more_kinds),
         },
         indent=1,
