@@ -338,7 +338,9 @@ def _last_lines(kubectl: Kubectl, selector: str, lines: int) -> str:
 def answer(*words: str) -> str:
     """Output of a command; empty where it fails, as the API server may be away for a moment."""
     try:
-        return subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
+        return subprocess.run(
+            words, capture_output=True, encoding="utf-8", errors="replace", timeout=60
+        ).stdout
     except FileNotFoundError:
         raise RunFailed(
             "`wait` needs kubectl on this machine; install it, or set wait: none"

@@ -456,3 +456,10 @@ def test_a_complete_run_that_had_nothing_to_do_is_a_warning(
     assert warning.startswith(
         "TrainJob training/job is Complete, and it had nothing to do: it resumed"
     )
+
+
+def test_a_byte_that_is_no_text_ends_no_wait(tmp_path: Path) -> None:
+    program = tmp_path / "kubectl"
+    program.write_text("#!/bin/sh\nprintf 'step 1\\n\\377'\n")
+    program.chmod(0o755)
+    assert wait_for_job.answer(str(program), "logs") == "step 1\n\ufffd"

@@ -78,7 +78,9 @@ def used(cluster: Reached, pod: Object, command: str | None) -> int:
         return subprocess.run([*words, *TERMINAL], env=cluster.login()).returncode
     words = ["kubectl", "logs", "--follow", name, where, f"--container={container}"]
     code = None
-    with subprocess.Popen(words, env=cluster.login(), stdout=subprocess.PIPE, text=True) as log:
+    with subprocess.Popen(
+        words, env=cluster.login(), stdout=subprocess.PIPE, encoding="utf-8", errors="replace"
+    ) as log:
         assert log.stdout
         for line in log.stdout:
             if line.startswith(ENDED):

@@ -30,12 +30,14 @@ NOT_SERVED = "(NotFound)"
 
 
 def kubectl_with(login: Login, *flags: str) -> Kubectl:
-    """kubectl with a login, and with these flags in every call."""
+    """kubectl with a login, and with these flags in every call. Its output is text whatever a rank has logged: a rank
+    that is killed may end within a character."""
 
     def run(*arguments: str) -> str:
+        words = ["kubectl", *arguments, *flags]
         try:
             done = subprocess.run(
-                ["kubectl", *arguments, *flags], capture_output=True, text=True, env=login()
+                words, capture_output=True, encoding="utf-8", errors="replace", env=login()
             )
         except FileNotFoundError:
             raise RuntimeError(not_on_path("kubectl")) from None

@@ -242,6 +242,16 @@ def test_the_output_of_a_command_is_all_that_goes_to_standard_output(
     assert json.loads(cluster.sent)["metadata"]["labels"]["trainyard.io/shell"] == "true"
 
 
+def test_a_command_may_print_bytes_that_are_no_text(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Cluster(monkeypatch, folder, "")
+    program = folder / "bin" / "kubectl"
+    program.write_text("#!/bin/sh\nprintf 'GPU\\377\\n[ended with 3]\\n'\n")
+    assert run_word("shell", ASK) == 3
+    assert capsys.readouterr().out == "GPU\ufffd\n"
+
+
 def test_a_pod_that_ends_before_its_command_is_an_error(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

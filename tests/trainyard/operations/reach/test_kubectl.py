@@ -81,3 +81,15 @@ def test_where_there_is_no_cluster_and_where_there_is_no_kubectl_its_callers_lea
         assert kubectl.login(environment, tmp_path)() == environment
     with pytest.raises(RuntimeError, match="no cluster"):
         kubectl.kubectl_with(lambda: {"PATH": f"{tmp_path}:{os.environ['PATH']}"})("get", "nodes")
+
+
+def test_a_byte_that_is_no_text_ends_no_word(tmp_path: Path):
+    """A rank that was killed within a character."""
+    (tmp_path / "kubectl").write_text(
+        "#!/bin/sh\nprintf 'step 1\\n\\342\\226'\nprintf '\\377 no' >&2; exit ${CODE:-0}\n"
+    )
+    (tmp_path / "kubectl").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert kubectl.kubectl_with(lambda: environment)("logs", "t5") == "step 1\n\ufffd"
+    with pytest.raises(RuntimeError, match="^\ufffd no$"):
+        kubectl.kubectl_with(lambda: environment | {"CODE": "1"})("logs", "t5")
