@@ -3,11 +3,11 @@ The meaning of a message: symptoms.py."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from trainyard.catalog.job_kinds import POOL
+from trainyard.catalog.logs.events import about, is_about, is_of_karpenter
 from trainyard.catalog.logs.first_end import Object
 from trainyard.catalog.logs.missing_secrets import keys_of, literals
 from trainyard.catalog.logs.symptom import BEGINS, read
@@ -139,7 +139,10 @@ def message_about_placement(waiting: Iterable[Object], events: Iterable[Object])
         event
         for event in events
         if event.get("type") == "Warning"
-        and (about(event) in names or _is_about_a_node_for(pods, event))
+        and (
+            (about(event) in names and any(is_about(event, pod) for pod in pods))
+            or _is_about_a_node_for(pods, event)
+        )
     ]
     found.sort(key=_time)
     of_karpenter = [event for event in found if is_of_karpenter(event)]
@@ -164,11 +167,6 @@ def _time(event: Object) -> str:
     return event.get("lastTimestamp") or event.get("eventTime") or ""
 
 
-def is_of_karpenter(event: Object) -> bool:
-    """True of an event that Karpenter wrote."""
-    return "karpenter" in json.dumps([event.get("source"), event.get("reportingComponent")])
-
-
 def message_about_start(pod: Object, events: Iterable[Object]) -> str:
     """Reason why its containers wait; else the init container that runs; else the last warning
     about the pod."""
@@ -179,7 +177,7 @@ def message_about_start(pod: Object, events: Iterable[Object]) -> str:
     warnings = [
         event["message"]
         for event in events
-        if about(event) == pod["metadata"]["name"] and event.get("type") == "Warning"
+        if event.get("type") == "Warning" and is_about(event, pod)
     ]
     messages = reasons or running_init_containers(pod) or warnings[-1:]
     return messages[0] if messages else UNKNOWN
@@ -193,8 +191,3 @@ def running_init_containers(pod: Object) -> list[str]:
         for status in pod["status"].get("initContainerStatuses", [])
         if "running" in status["state"]
     ]
-
-
-def about(event: Object) -> str:
-    """Name of the object that an event is about; empty where the event names none."""
-    return event.get("involvedObject", {}).get("name", "")

@@ -20,7 +20,8 @@ from trainyard.catalog.job_kinds import (
     resource_of,
     true_conditions,
 )
-from trainyard.catalog.logs.waiting import about, container_statuses, state_beside
+from trainyard.catalog.logs.events import is_about
+from trainyard.catalog.logs.waiting import container_statuses, state_beside
 from trainyard.catalog.workloads import WORKLOADS
 from trainyard.objects.programs.history import DELETED
 from trainyard.operations.reach.kubectl import NOT_SERVED, Kubectl, Object
@@ -372,11 +373,8 @@ class _Restarts:
             full_name(job_set): job_set.get("status", {}).get("restarts") or 0
             for job_set in snapshot.of("jobsets")
         }
-        self._deleted: dict[str, int] = {}
-        for event in snapshot.of("events"):
-            if event.get("reason") == RESTARTING:
-                name = about(event)
-                self._deleted[name] = self._deleted.get(name, 0) + (event.get("count") or 1)
+        events = snapshot.of("events")
+        self._begun = [event for event in events if event.get("reason") == RESTARTING]
 
     def of(self, obj: Object, pods: tuple[Object, ...]) -> int:
         """Number of restarts of the gang, else of a container, else of a deleted pod."""
@@ -385,7 +383,8 @@ class _Restarts:
         of_containers = sum(
             status.get("restartCount", 0) for pod in pods for status in container_statuses(pod)
         )
-        return of_gang or of_containers or self._deleted.get(obj["metadata"]["name"], 0)
+        begun = (event.get("count") or 1 for event in self._begun if is_about(event, obj))
+        return of_gang or of_containers or sum(begun)
 
 
 def last_condition(job: Object) -> Object:

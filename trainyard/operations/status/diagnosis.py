@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.logs.events import about
 from trainyard.catalog.logs.not_ready import why_not_ready
 from trainyard.catalog.logs.symptoms import GRACE_SECONDS
-from trainyard.catalog.logs.waiting import about
 from trainyard.objects.queues.queues import QUEUE_LABEL
 from trainyard.operations.reach.snapshot import Object, Snapshot, condition_of
 from trainyard.operations.status import job_causes, pools, queue_causes, shares, sick_nodes, upgrade

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from trainyard.catalog.logs.waiting import about
+from trainyard.catalog.logs.events import about, is_about, owner_of
 from trainyard.catalog.workloads import evictions, job_of
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot, condition_of
 from trainyard.operations.status.sick_nodes import NOTICES
@@ -125,12 +125,10 @@ def _evicted_at(snapshot: Snapshot, workload: Object, count: int) -> datetime | 
     evicted = condition_of(workload, "Evicted")
     if evicted.get("status") == "True":
         return datetime.fromisoformat(evicted["lastTransitionTime"])
-    meta = workload["metadata"]
     times = [
         at
         for event in snapshot.of("events")
-        if about(event) == meta["name"]
-        and event["metadata"].get("namespace") == meta["namespace"]
+        if is_about(event, workload)
         and event.get("reason", "").startswith(EVENTS)
         and (at := _time_of(event))
     ]
@@ -195,23 +193,13 @@ def _placed(snapshot: Snapshot) -> Mapping[str, tuple[Job, ...]]:
         if event.get("reason") == "Scheduled" and (
             match := PLACED.search(event.get("message", ""))
         ):
-            space = event["metadata"].get("namespace", "")
-            pods += [(job, match[1]) for job in _job_of(snapshot, space, about(event))]
+            job = owner_of(event, snapshot.jobs())
+            pods += [(job, match[1])] if job else []
     found: dict[str, tuple[Job, ...]] = {}
     for job, node in pods:
         if job not in found.get(node, ()):
             found[node] = (*found.get(node, ()), job)
     return found
-
-
-def _job_of(snapshot: Snapshot, namespace: str, pod: str) -> list[Job]:
-    """The job of a pod that is gone, whose name begins with the job's: the longest one."""
-    named = [
-        job
-        for job in snapshot.jobs()
-        if job.namespace == namespace and pod.startswith(f"{job.name}-")
-    ]
-    return sorted(named, key=lambda job: len(job.name))[-1:]
 
 
 def _uid(job: Job) -> str:

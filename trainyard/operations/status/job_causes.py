@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from trainyard.catalog.aws.prices import price
+from trainyard.catalog.logs.events import about, owner_of
 from trainyard.catalog.logs.first_end import first_to_fail
 from trainyard.catalog.logs.noted import noted_at
 from trainyard.catalog.logs.symptom import read
 from trainyard.catalog.logs.symptoms import GRACE_SECONDS, PENDING, RENDEZVOUS
 from trainyard.catalog.logs.waiting import (
-    about,
     message_about_placement,
     running_init_containers,
     waits_on_its_node,
@@ -89,23 +89,22 @@ def _has_just_failed(snapshot: Snapshot, job: Job) -> bool:
 
 
 def _jobs_without_pods(snapshot: Snapshot) -> Iterator[Finding]:
-    jobs = [job for job in _not_complete(snapshot) if not job.pods and not job.suspended]
-    names = tuple(job.name for job in jobs)
     messages = {
-        about(event): event["message"]
+        (job.namespace, about(event)): event["message"]
         for event in snapshot.of("events")
         if event.get("reason") in NO_PODS
+        and (job := owner_of(event, snapshot.jobs()))
+        and not (job.complete or job.pods or job.suspended)
     }
-    for name, message in messages.items():
-        if name.startswith(names):
-            yield Finding(
-                what=f"the pods of {name} cannot be created",
-                why=message,
-                do=(
-                    "compare the pods with their runtime, the quota and the pod-security label:"
-                    " kubectl get namespaces --show-labels"
-                ),
-            )
+    for (_, name), message in messages.items():
+        yield Finding(
+            what=f"the pods of {name} cannot be created",
+            why=message,
+            do=(
+                "compare the pods with their runtime, the quota and the pod-security label:"
+                " kubectl get namespaces --show-labels"
+            ),
+        )
 
 
 def rendezvous_failures(snapshot: Snapshot) -> Iterator[Finding]:

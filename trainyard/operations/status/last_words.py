@@ -6,9 +6,9 @@ import re
 
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.logs.cause import Cause, cause_of_end
+from trainyard.catalog.logs.events import is_about
 from trainyard.catalog.logs.first_end import End, first_to_fail
 from trainyard.catalog.logs.noted import noted
-from trainyard.catalog.logs.waiting import about
 from trainyard.operations.reach.pods import full_name
 from trainyard.operations.reach.snapshot import Job, Snapshot
 
@@ -56,7 +56,7 @@ def _deleted(snapshot: Snapshot, job: Job) -> End | None:
     said = [
         match
         for event in snapshot.of("events")
-        if event.get("reason") == "ExitedWithCode" and about(event) == job.name
+        if event.get("reason") == "ExitedWithCode" and is_about(event, job.body)
         if (match := DELETED_POD.search(event["message"]))
     ]
     if not said:

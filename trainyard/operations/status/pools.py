@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from trainyard.catalog.logs.waiting import about, is_of_karpenter
+from trainyard.catalog.logs.events import about, is_about, is_of_karpenter
 from trainyard.objects.jobs.pod_template import POOL
 from trainyard.operations.reach.snapshot import Object, Snapshot, condition_of
 from trainyard.operations.status.finding import Finding
@@ -83,7 +83,6 @@ def silent_reservation(snapshot: Snapshot, waiting: Sequence[Object]) -> tuple[s
     about them, or their pool has no reservation. Karpenter 1.15.0 writes none while all instances of the reservation
     are in use (kubernetes-sigs/karpenter 1.15.0, scheduling/scheduler.go, Results.Record). By its notes 1.15.1
     changed that (karpenter#3456), and its source could not be had."""
-    names = {pod["metadata"]["name"] for pod in waiting}
     selected = {pod["spec"].get("nodeSelector", {}).get(POOL) for pod in waiting}
     classes = {
         _class(pool)
@@ -96,8 +95,8 @@ def silent_reservation(snapshot: Snapshot, waiting: Sequence[Object]) -> tuple[s
         if node_class["metadata"]["name"] in classes
         for reservation in node_class.get("status", {}).get("capacityReservations", [])
     )
-    said = [event for event in snapshot.of("events") if about(event) in names]
-    if not ids or any(map(is_of_karpenter, said)):
+    of_karpenter = [each for each in snapshot.of("events") if is_of_karpenter(each)]
+    if not ids or any(is_about(each, pod) for each in of_karpenter for pod in waiting):
         return None
     return (
         f"capacity: Karpenter says nothing, as it does while all instances of {', '.join(ids)} are in use",

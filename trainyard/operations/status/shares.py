@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainyard.catalog.logs.waiting import about
+from trainyard.catalog.logs.events import owner_of
 from trainyard.operations.reach.snapshot import Job, Snapshot
 from trainyard.operations.status.finding import Finding
 
@@ -44,8 +44,7 @@ def _refused(snapshot: Snapshot, job: Job) -> tuple[str, ...] | None:
     events = [
         match.groups()
         for event in snapshot.of("events")
-        if event["metadata"].get("namespace", job.namespace) == job.namespace
-        and (about(event) == job.name or about(event).startswith(f"{job.name}-"))
-        and (match := EXCEEDED.search(event.get("message", "")))
+        if (match := EXCEEDED.search(event.get("message", "")))
+        and owner_of(event, snapshot.jobs()) is job
     ]
     return events[-1] if events else None

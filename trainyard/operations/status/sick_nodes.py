@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from trainyard.catalog.logs.events import about
 from trainyard.catalog.logs.symptoms import GRACE_SECONDS
-from trainyard.catalog.logs.waiting import about, goes_on
+from trainyard.catalog.logs.waiting import goes_on
 from trainyard.catalog.repair import CONDITIONS, EVENTS, LEFT_ALONE
 from trainyard.objects.jobs.pod_template import NODES_FOR
 from trainyard.objects.programs.repair import NOTE

@@ -132,3 +132,15 @@ def test_only_a_node_of_its_own_pool_since_it_is_there_tells_why_a_pod_has_none(
     assert message_about_placement([pod], [own, *others, now]) == "no capacity"
     anywhere = {**pod, "spec": {}}
     assert message_about_placement([anywhere], [own, *others]) == "of another pool"
+
+
+def test_what_keeps_the_pods_of_another_team_explains_none_of_the_same_name() -> None:
+    pod = _pod("Pending", containerStatuses=[])
+    pod["metadata"]["namespace"] = "team-b"
+    event = _warning("p", "2026-11-29T01:00:05Z", 'secret "hf-token" not found', "Pod")
+    event["metadata"] = {"namespace": "team-a"}
+    assert why_it_does_not_start(pod, [event], "look", namespace="team-b", job="a=b") == (
+        "no event tells the reason",
+        "look",
+    )
+    assert message_about_placement([pod], [event]) == "no event tells the reason"

@@ -307,3 +307,23 @@ def test_a_team_whose_first_update_was_killed_is_read_where_its_file_says(
     assert target.namespace_of("team-vision") == "team-vision"
     assert target.namespace_of("dev") is None
     assert target.namespace_of("of-another-checkout") is None
+
+
+def test_a_job_has_the_restarts_of_its_own_events_and_not_those_of_another_team() -> None:
+    jobs = [
+        {
+            "kind": "PyTorchJob",
+            "metadata": {"namespace": team, "name": "train", "uid": f"of-{team}"},
+            "spec": {"pytorchReplicaSpecs": {}},
+        }
+        for team in ("team-a", "team-b")
+    ]
+    event = {
+        "reason": "PyTorchJobRestarting",
+        "count": 5,
+        "metadata": {"namespace": "team-a"},
+        "involvedObject": {"kind": "PyTorchJob", "namespace": "team-a", "name": "train"},
+    }
+    earlier = {**event, "involvedObject": {**event["involvedObject"], "uid": "of-an-earlier-one"}}
+    found = Snapshot(objects={"pytorchjobs": jobs, "events": [event, earlier]}).jobs()
+    assert [(job.namespace, job.restarts) for job in found] == [("team-a", 5), ("team-b", 0)]

@@ -699,6 +699,30 @@ def test_a_pytorch_job_whose_pods_are_refused_says_by_what():
     )
 
 
+def test_events_of_one_job_tell_nothing_of_others_whose_names_begin_like_it_or_are_the_same():
+    refused = _event("run-big-node-0", "exceeded quota", "Job", reason="FailedCreate")
+    big = _job()
+    big["metadata"] = big["metadata"] | {"name": "run-big"}
+    placed = _pod("run-big-node-0-0-x", node="n1", phase="Running")
+    placed["metadata"]["labels"] = {"jobset.sigs.k8s.io/jobset-name": "run-big"}
+    assert "cannot be created" not in _printed(
+        trainjobs=[_job(), big], events=[refused], pods=[placed]
+    )
+    other = _event(
+        "old",
+        "Pod: team-a.old-worker-0 exited with code 139",
+        "PyTorchJob",
+        reason="ExitedWithCode",
+    )
+    restarts = _event(
+        "old", "old is restarting", "PyTorchJob", reason="PyTorchJobRestarting", count=5
+    )
+    for event in (other, restarts):
+        event["metadata"]["namespace"] = "team-a"
+    text = _printed(trainjobs=[], pytorchjobs=[PYTORCH_JOB], events=[other, restarts])
+    assert "keeps crashing" not in text and "exit code 139" not in text
+
+
 def test_a_pytorch_job_is_diagnosed_like_a_train_job():
     text = _printed(trainjobs=[], pytorchjobs=[PYTORCH_JOB])
     assert "no Deployment is named training-operator" in text

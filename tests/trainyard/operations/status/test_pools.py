@@ -64,15 +64,19 @@ def test_a_reservation_that_is_not_active_is_said_once_karpenter_has_looked():
     assert reserved(active=True) == reserved(looked=False) == reserved(terms=False) == []
 
 
-def waiting_for(reservations: list[str], by: str) -> tuple[str, str] | None:
+def waiting_for(
+    reservations: list[str], by: str, space: str = "training"
+) -> tuple[str, str] | None:
     """What is said of a pod that waits for a pool, after an event about it."""
     node_class = {
         "metadata": {"name": "h100-class"},
         "status": {"capacityReservations": [{"id": one} for one in reservations]},
     }
-    event = {"involvedObject": {"kind": "Pod", "name": "run-0"}, "source": {"component": by}}
+    about = {"kind": "Pod", "name": "run-0", "namespace": space}
+    event = {"involvedObject": about, "source": {"component": by}}
     objects = {"nodepools": [pool("h100")], "ec2nodeclasses": [node_class], "events": [event]}
-    pod = {"metadata": {"name": "run-0"}, "spec": {"nodeSelector": {"trainyard.io/pool": "h100"}}}
+    meta = {"name": "run-0", "namespace": "training"}
+    pod = {"metadata": meta, "spec": {"nodeSelector": {"trainyard.io/pool": "h100"}}}
     return silent_reservation(Snapshot(objects=objects, taken_at=NOW), [pod])
 
 
@@ -84,6 +88,9 @@ def test_a_full_reservation_is_said_where_karpenter_says_nothing():
     assert "--capacity-reservation-ids cr-1 cr-2 prints AvailableInstanceCount" in said[1]
     assert waiting_for(["cr-1"], "karpenter") is None, "it has said why"
     assert waiting_for([], "default-scheduler") is None, "the pool has no reservation"
+    assert waiting_for(["cr-1"], "karpenter", space="team-a") is not None, (
+        "it spoke of another team"
+    )
 
 
 KEY = "arn:aws:kms:eu-west-1:111122223333:key/1"

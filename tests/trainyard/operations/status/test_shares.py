@@ -47,3 +47,9 @@ def test_half_a_gang_beyond_the_share_of_its_namespace_is_told_with_the_numbers(
 )
 def test_a_share_that_holds_back_nothing_is_not_told(snapshot: Snapshot) -> None:
     assert [*exceeded(snapshot)] == []
+
+
+def test_the_share_of_a_job_whose_name_begins_like_this_one_is_not_told() -> None:
+    snapshot = _snapshot(pod(0), about="t5-big-node-0")
+    snapshot.objects["trainjobs"].append(train_job("t5-big", ended=None))
+    assert [*exceeded(snapshot)] == []
