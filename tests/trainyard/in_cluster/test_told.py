@@ -261,6 +261,30 @@ def test_a_run_that_failed_is_told_with_the_line_that_says_why_and_what_to_do(
     assert words.splitlines()[-1].startswith("    torch.OutOfMemoryError: CUDA out of memory.")
 
 
+def test_a_run_whose_pod_kubelet_ended_or_did_not_admit_is_told_with_what_kubelet_says(
+    server: Server,
+) -> None:
+    program = told(server)
+    begin(server)
+    look(program, 1)
+    fail(server)
+    said = (
+        "Pod was rejected: Allocate failed due to requested number of devices unavailable for gpu"
+    )
+    rejected = failed(1)
+    rejected["status"] |= {"reason": "UnexpectedAdmissionError", "message": said}
+    rejected["status"]["containerStatuses"] = []
+    server.there["/api/v1/pods"] = [failed(0, 1, 60), rejected]
+    server.logs = {}
+    look(program, 62)
+    text = server.published[0]["Message"]
+    assert (
+        f"Why: node rank 1 on node-1 ended: UnexpectedAdmissionError: {said} (kubelet did not"
+        in text
+    )
+    assert "Node rank 1 ended first, at 2026-" in text and "    UnexpectedAdmissionError" in text
+
+
 def test_a_run_that_is_complete_without_a_step_is_told_to_have_had_nothing_to_do(
     server: Server,
 ) -> None:

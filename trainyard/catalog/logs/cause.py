@@ -98,8 +98,9 @@ def cause_of_logs(logs: Iterable[tuple[End, str]]) -> Cause | None:
 
 def cause_of_end(end: End | None, log: str) -> Cause:
     """Find out why a rank ended. None: its pod is gone. `log`: empty where there is none."""
-    code, ended = (end.code, end.reason) if end else (None, "")
-    return _cause(end, reason_of(log, KNOWN, code, ended))
+    if end is None:
+        return _cause(end, reason_of(log, KNOWN))
+    return _cause(end, reason_of(log, KNOWN, end.code, end.reason, end.said))
 
 
 def _cause(end: End | None, reason: Reason) -> Cause:

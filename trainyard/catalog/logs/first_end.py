@@ -22,6 +22,9 @@ KILLED = (137, 143)
 """Exit codes of a container that somebody else ended."""
 OUT_OF_MEMORY = "OOMKilled"
 """Reason of a container that the kernel killed because its pod had no more memory."""
+DISRUPTED, OF_KUBELET = "DisruptionTarget", "TerminationByKubelet"
+"""Condition of a pod, and its reason: kubelet ended the pod. It stays where kubelet loses the reason in the
+status (kubernetes/kubernetes#105467, #132001)."""
 
 
 @dataclass
@@ -40,6 +43,8 @@ class End:
     code: int | None = None
     """Its exit code; None where it has none."""
     reason: str = ""
+    said: str = ""
+    """The reason why kubelet ended its pod, or did not admit it: for want of disk, memory or a device."""
     previous: bool = False
     """Its log is that of the container before the present one."""
     runs: bool = False
@@ -54,10 +59,11 @@ def first_to_fail(pods: Iterable[Object]) -> End | None:
 
 
 def _order(end: End) -> tuple[bool, bool, bool, str, int]:
-    """First a rank that was killed for its memory: it cannot have ended because of another one."""
+    """First a rank that was killed for its memory, or its pod by kubelet: it cannot have ended because of another
+    one."""
     return (
         end.runs,
-        end.reason != OUT_OF_MEMORY,
+        end.reason != OUT_OF_MEMORY and not end.said,
         end.code in KILLED,
         end.at,
         end.rank,
@@ -107,23 +113,56 @@ def end_of(pod: Object, at: str, number: int, **more: Any) -> End:
 
 
 def _ends(pod: Object, number: int) -> Iterator[End]:
-    """The last end of each container of the pod, where it was an error."""
-    status = pod.get("status") or {}
-    kinds = ("initContainerStatuses", "containerStatuses")
-    for each in (one for kind in kinds for one in status.get(kind) or ()):
+    """The last end of each container of the pod, where it was an error; else that of a pod that kubelet ended."""
+    said, erred = _of_kubelet(pod), False
+    at = _last_change(pod) if said else ""
+    for each in _statuses(pod):
         state, last = each.get("state") or {}, each.get("lastState") or {}
         end = state.get("terminated") or last.get("terminated") or {}
         if end.get("exitCode"):
+            erred = True
             yield end_of(
                 pod,
-                end.get("finishedAt") or "",
+                end.get("finishedAt") or at,
                 number,
+                said=said,
                 container=each["name"],
                 code=end["exitCode"],
                 reason=end.get("reason") or "",
                 previous="terminated" not in state,
                 runs="running" in state,
             )
+    if said and not erred:
+        yield end_of(pod, at, number, said=said)
+
+
+def _statuses(pod: Object) -> Iterator[Object]:
+    """Statuses of its containers, init containers first."""
+    status = pod.get("status") or {}
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        yield from status.get(kind) or ()
+
+
+def _of_kubelet(pod: Object) -> str:
+    """The reason why kubelet ended a pod or did not admit it, with its message; empty of other pods."""
+    status = pod.get("status") or {}
+    if status.get("phase") != "Failed":
+        return ""
+    told = [
+        f"{each['reason']}: {each['message']}"
+        for each in (status, *(status.get("conditions") or ()))
+        if each is status or (each.get("type"), each.get("reason")) == (DISRUPTED, OF_KUBELET)
+        if each.get("reason") and each.get("message")
+    ]
+    return " ".join(told[0].split()) if told else ""
+
+
+def _last_change(pod: Object) -> str:
+    """The last time that the pod names: kubelet does not say when it ended a pod that no container ran in."""
+    status, meta = pod.get("status") or {}, pod["metadata"]
+    changes = (each.get("lastTransitionTime") for each in status.get("conditions") or ())
+    times = (meta.get("creationTimestamp"), status.get("startTime"), *changes)
+    return max(filter(None, times), default="")
 
 
 def _labels(obj: Object) -> Mapping[str, str]:

@@ -33,6 +33,35 @@ KNOWN = (
         _MEMORY,
     ),
     Failure(
+        # of kubelet 1.35, as the four below: pkg/kubelet/eviction/helpers.go, lifecycle/predicate.go, cm/devicemanager
+        r"low on resource: (?:ephemeral-storage|inodes)|had condition: \[?DiskPressure",
+        "the disk of the node was full, and kubelet ended the pod",
+        "write to a store what the job keeps in the container, in /tmp or on local_scratch; where the type of the pool"
+        " has no local disks, raise its root_volume_gib",
+    ),
+    Failure(
+        r'EmptyDir volume "([^"]+)" exceeds the limit',
+        "the pod wrote more into its volume {0} than the volume may have, and kubelet ended it",
+        "write less there, or raise its limit: that of dshm, which is /dev/shm, is shared_memory_gib of the job",
+    ),
+    Failure(
+        r"ephemeral local storage usage exceeds|exceeded its local ephemeral storage limit",
+        "the pod wrote more to the disk of its node than its limit of ephemeral-storage, and kubelet ended it",
+        "write to a store what the job keeps in the container or in /tmp, or raise the limit",
+    ),
+    Failure(
+        r"low on resource: memory|had condition: \[?MemoryPressure",
+        "the memory of the node was full, and kubelet ended the pod",
+        "write memory_gib of the job, so that no other pod gets what it uses: `kubectl describe node` shows what the"
+        " pods of the node request",
+    ),
+    Failure(
+        r"Allocate failed|Node didn't have enough resource: (?:nvidia|vpc)\S+",
+        "kubelet did not admit the pod: a GPU or EFA device of the node is lost, or another pod has it",
+        "start the run again; `kubectl describe node` shows how many devices the node has left, and where it has too"
+        " few, delete its NodeClaim: kubectl get nodeclaims",
+    ),
+    Failure(
         r"No space left on device|Errno 28\b|Disk quota exceeded|Errno 122\b",
         "a file system is full",
         "delete old checkpoints, or raise capacity_gib of the store; `df -h` in a pod shows which one is full."
@@ -256,7 +285,7 @@ KNOWN = (
         "correct the name; `kubectl -n kube-system get pods -l k8s-app=kube-dns` shows whether DNS runs",
     ),
     Failure(
-        r"got signal: (?:15|2|1)\b|SIGTERM|SIGHUP|return code = -15\b|exit code 143\b",
+        r"got signal: (?:15|2|1)\b|imminent node shutdown|SIGTERM|SIGHUP|return code = -15\b|exit code 143\b",
         "the pod was ended from outside: its node was drained or taken away, a more urgent job came, or somebody"
         " stopped it",
         "`trainyard status` and `kubectl get events` say which; with checkpoints the next run resumes",

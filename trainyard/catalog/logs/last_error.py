@@ -128,8 +128,6 @@ class End(Protocol):
     def node(self) -> str: ...
     @property
     def code(self) -> int | None: ...
-    @property
-    def reason(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -179,12 +177,15 @@ class _Log:
 
 
 def reason_of(
-    log: str, known: Sequence[Failure], code: int | None = None, ended: str = ""
+    log: str, known: Sequence[Failure], code: int | None = None, ended: str = "", said: str = ""
 ) -> Reason:
     """Find out why the program of a log failed. `known`: rows of known_failures.py. `code`: exit code of its container.
-    `ended`: reason why its container ended, as Kubernetes says it."""
-    read = _read(log)
-    outside = meaning(ended, known)
+    `ended`: reason why its container ended, as Kubernetes says it. `said`: the reason why kubelet ended its pod, which
+    no log knows."""
+    read, outside = _read(log), meaning(ended, known)
+    if said:
+        shown = [line[:WIDTH] for line in read.lines[-SHOWN + 1 :] if line.strip()]
+        return Reason(said[:WIDTH], *meaning(said, known), (*shown, said[:WIDTH]), True)
     if not any(read.lines):
         return Reason("", *(outside if outside[0] else meaning(f"exit code {code}", known)))
     chosen = _chosen(read, known, code)
@@ -194,8 +195,8 @@ def reason_of(
     tail = [each for each in rest if each not in shown]
     every = (outside, *(meaning(text, known) for text in (line, message)))
     means = next((each for each in every if each[0]), ("", ""))
-    said = tuple([*shown, *tail[: SHOWN // 2]][-SHOWN:])
-    return Reason(line[:WIDTH].strip(), *means, said, chosen.grade != SAID)
+    lines = tuple([*shown, *tail[: SHOWN // 2]][-SHOWN:])
+    return Reason(line[:WIDTH].strip(), *means, lines, chosen.grade != SAID)
 
 
 def sentence(end: End | None, reason: Reason) -> str:
@@ -281,8 +282,7 @@ def _order(found: _Found, read: _Log, crashed: bool) -> tuple[int, bool, bool, i
     grade = found.grade
     if crashed and grade == ENDED:
         grade = EXCEPTION - 1  # an exception before it was caught
-    blamed = read.rank is not None and found.rank == read.rank
-    return grade, found.at >= read.end, not blamed, -found.at
+    return grade, found.at >= read.end, read.rank is None or found.rank != read.rank, -found.at
 
 
 def _known(found: _Found, known: Sequence[Failure]) -> _Found:

@@ -80,7 +80,8 @@ class Words(End):
 
 def explain(words: Words, log: str, secrets: Mapping[str, str]) -> None:
     """Say why the rank ended, and its last words: the lines that end with the one that says why."""
-    reason = reason_of(_without_secrets(log, secrets), KNOWN, words.code, words.reason)
+    said = hidden(words.said, secrets)
+    reason = reason_of(_without_secrets(log, secrets), KNOWN, words.code, words.reason, said)
     words.why, words.do = sentence(words, reason), reason.do
     words.text = "\n".join(reason.shown)
 
@@ -331,6 +332,7 @@ def _spoken(story: Story) -> Iterator[str]:
             yield ""
         return
     how = f"ended first, with exit code {words.code}" if words.code else "is silent for longest"
+    how = "ended first" if words.said and not words.code else how
     why = f" ({words.reason})" if words.reason else ""
     yield f"Node rank {words.rank} {how}{why}, at {words.at}, on node {words.node or 'not known'}:"
     yield f"pod {words.pod}, container {words.container}."

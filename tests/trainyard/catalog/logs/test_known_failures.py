@@ -9,7 +9,31 @@ import pytest
 from trainyard.catalog.logs.known_failures import KNOWN
 from trainyard.catalog.logs.last_error import meaning
 
-MESSAGES = {
+OF_KUBELET = {
+    "Evicted: The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available:"
+    " 898240Ki. Container node was using 400Gi, request is 0, has larger consumption of"
+    " ephemeral-storage.": "the disk of the node was full",
+    "Evicted: The node had condition: [DiskPressure].": "the disk of the node was full",
+    'Evicted: Usage of EmptyDir volume "dshm" exceeds the limit "64Gi".': "into its volume dshm than",
+    "Evicted: Pod ephemeral local storage usage exceeds the total limit of containers 10Gi.": (
+        "than its limit of ephemeral-storage"
+    ),
+    "Evicted: The node was low on resource: memory. Threshold quantity: 100Mi, available: 80Mi.": (
+        "the memory of the node was full"
+    ),
+    "UnexpectedAdmissionError: Pod was rejected: Allocate failed due to requested number of devices"
+    " unavailable for nvidia.com/gpu. Requested: 8, Available: 7, which is unexpected": (
+        "kubelet did not admit the pod"
+    ),
+    "OutOfnvidia.com/gpu: Pod was rejected: Node didn't have enough resource: nvidia.com/gpu,"
+    " requested: 8, used: 8, capacity: 8": "kubelet did not admit the pod",
+    "Terminated: Pod was terminated in response to imminent node shutdown.": (
+        "the pod was ended from outside"
+    ),
+}
+"""What kubelet 1.35 says of pods that it ends or does not admit: pkg/kubelet/eviction/helpers.go,
+lifecycle/predicate.go, cm/devicemanager/manager.go, nodeshutdown."""
+MESSAGES = OF_KUBELET | {
     "[rank 0/4] OSError: [Errno 28] No space left on device": "a file system is full",
     "RuntimeError: [enforce fail at inline_container.cc:626] . PytorchStreamWriter failed writing"
     " file data/0: file write failed: No space left on device": "a file system is full",
