@@ -94,6 +94,35 @@ STARTING = (
         do="write the image as registry/repository:tag, in lower case, without https://",
     ),
     Symptom(
+        # FoundationDB/fdb-kubernetes-operator#2294, codefactoryhu/manifest#11, aws-samples/bottlerocket-images-cache#7
+        pattern=r"ImagePull[^\n]*(?:no match for platform in manifest|no matching manifest for)",
+        why=(
+            "the image is built for another kind of CPU than the nodes have, as one that is built on a Mac with an"
+            " Apple chip"
+        ),
+        do=(
+            "build it again and push it: `trainyard image` builds for the CPUs of the pools, and so does docker buildx"
+            " build --platform linux/amd64 --push (linux/arm64 for pools of Graviton)"
+        ),
+    ),
+    Symptom(
+        # containerd: the answer of Docker Hub, kata-containers/kata-containers#10109; ECR Public: Rate exceeded
+        pattern=r"ImagePull[^\n]*(?:toomanyrequests|429 Too Many Requests)",
+        why="the registry permits no more pulls for now: Docker Hub counts those of an address that does not log in",
+        do=(
+            "copy the image into ECR and name it there, or give the job pull_secrets of an account; kubelet pulls"
+            " again by itself"
+        ),
+    ),
+    Symptom(
+        pattern=r"ImagePull[^\n]*no space left on device",
+        why="the disk of the node has no room for the image",
+        do=(
+            "where the type of the pool has no local disks, raise its root_volume_gib, and pulumi up; else kubectl"
+            " describe node says what fills the disk"
+        ),
+    ),
+    Symptom(
         # kubernetes/kops#16762
         pattern=r"ImagePull[^\n]*(?:\b40[13]\b|denied|authoriz|no basic auth)",
         why="the image cannot be pulled: the node's role or the pull secret does not permit it",

@@ -18,6 +18,10 @@ IMAGE = (
     'ImagePullBackOff: Back-off pulling image "r/i:1": ErrImagePull: failed to resolve reference'
     ' "r/i:1": '
 )
+PULL = (
+    'ImagePullBackOff: Back-off pulling image "r/i:1": ErrImagePull: rpc error: code = NotFound desc = failed to'
+    ' pull and unpack image "r/i:1": '
+)
 PENDING_MESSAGES = {
     '0/2 nodes are available: persistentvolumeclaim "data" not found.': (
         "claim: there is no PersistentVolumeClaim data"
@@ -92,6 +96,17 @@ STARTING_MESSAGES = {
         "the image name is not valid"
     ),
     IMAGE + "r/i:1: not found": "r/i:1 does not exist",
+    PULL + "no match for platform in manifest: not found": "another kind of CPU than the nodes",
+    PULL + "no match for platform in manifest sha256:ab12: not found": "another kind of CPU",
+    IMAGE
+    + "no matching manifest for linux/amd64 in the manifest list entries": "another kind of CPU",
+    PULL
+    + "failed to copy: httpReadSeeker: failed open: unexpected status code https://registry-1.docker.io/v2/"
+    "r/i/manifests/sha256:50aa: 429 Too Many Requests - Server message: toomanyrequests: You have reached your"
+    " unauthenticated pull rate limit. https://www.docker.com/increase-rate-limit": "permits no more pulls",
+    PULL
+    + "failed to extract layer sha256:04: write /var/lib/containerd/io.containerd.snapshotter.v1.overlayfs/"
+    "snapshots/1/fs/opt/libtorch_cuda.so: no space left on device": "has no room for the image",
     IMAGE + "unexpected status from HEAD request: 403 Forbidden": "node's role or",
     IMAGE + "dial tcp: lookup r: no such host": "cannot reach the registry",
     "CreateContainerConfigError: couldn't find key token in Secret t/hub": (
