@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from trainyard import command_line
+from trainyard.catalog.aws.node_price import TYPE, ZONE, node_price
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.limits import EMPTY_NODE_MINUTES
@@ -25,7 +26,7 @@ from trainyard.operations.reach.proxy import asking
 from trainyard.operations.reach.snapshot import Object, Snapshot, snapshot_of
 from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import answer_of, kubeconfig
-from trainyard.operations.runs.node_time import TYPE, ZONE, duration, node_price
+from trainyard.operations.runs.node_time import duration
 from trainyard.operations.runs.view import LAUNCHING, allocatable, coming, node_state, pool_of
 from trainyard.reports.plan import as_json
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.catalog.job_kinds import (
     ENDED,
     JOB_KINDS,
@@ -25,14 +26,7 @@ from trainyard.catalog.logs.waiting import container_statuses, state_beside
 from trainyard.catalog.workloads import WORKLOADS
 from trainyard.objects.programs.history import DELETED
 from trainyard.operations.reach.kubectl import NOT_SERVED, Kubectl, Object
-from trainyard.operations.reach.pods import (
-    AT_ONCE,
-    Gangs,
-    Log,
-    full_name,
-    gangs,
-    read_logs,
-)
+from trainyard.operations.reach.pods import AT_ONCE, Gangs, Log, full_name, gangs, read_logs
 from trainyard.operations.reach.rank_logs import logs_of_ends
 from trainyard.operations.reach.served import served
 from trainyard.operations.reach.target import namespace_of
@@ -158,6 +152,8 @@ class Snapshot:
     """The stack that is asked about."""
     schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Entry of the stack file → times of its runs, as the stack output `schedules` has them."""
+    prices: OwnPrices = LIST
+    """Prices of the stack."""
     complete: bool = False
     """The pods of earlier attempts are among the objects: those of the history."""
 

@@ -14,8 +14,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from trainyard.catalog.aws.own_prices import LIST, OwnPrices
-from trainyard.catalog.aws.prices import Price
+from trainyard.catalog.aws.node_price import REGION, TYPE, ZONE, service_of
 from trainyard.catalog.quantities import amount
 from trainyard.derive.pools import TYPES
 from trainyard.manifests.context import live_view
@@ -28,19 +27,6 @@ EXACT, AT_LEAST, AT_MOST, ABOUT = "", "at least", "at most", "about"
 """Words for how well an amount is known."""
 FIRST_PODS = timedelta(minutes=1)
 """Time after its creation in which a job still creates the pods of its first attempt."""
-TYPE, CAPACITY = "node.kubernetes.io/instance-type", "karpenter.sh/capacity-type"
-ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
-OF_GROUP = "eks.amazonaws.com/capacityType"
-"""Label of a node of a managed node group: ON_DEMAND or SPOT."""
-RESERVATION = "karpenter.k8s.aws/capacity-reservation-type"
-"""Label of a node of a reservation: default or capacity-block (Karpenter 1.14, labels)."""
-SERVICES = {
-    ("on-demand", ""): "ec2",
-    ("reserved", "default"): "ec2",
-    ("reserved", "capacity-block"): "ec2-block",
-    ("spot", ""): "ec2-spot",
-}
-"""(kind of capacity, kind of reservation) → whose prices count."""
 Labels = dict[str, str]
 
 
@@ -123,17 +109,6 @@ def scheduled_at(pod: Object) -> str:
         ),
         pod["metadata"]["creationTimestamp"],
     )
-
-
-def node_price(labels: Labels, prices: OwnPrices = LIST) -> Price | None:
-    """Price of an hour of a node with these labels; None where no price is known."""
-    return prices.price(service_of(labels), labels.get(TYPE, ""), labels.get(REGION, ""))
-
-
-def service_of(labels: Labels) -> str:
-    """Service whose prices count for a node with these labels; empty where none is known."""
-    of_group = labels.get(OF_GROUP, "").lower().replace("_", "-")
-    return SERVICES.get((labels.get(CAPACITY, of_group), labels.get(RESERVATION, "")), "")
 
 
 def pod_gpus(pod: Object) -> int:

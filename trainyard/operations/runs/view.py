@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from types import MappingProxyType
 
+from trainyard.catalog.aws.node_price import TYPE, node_price
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.catalog.logs.share_done import Reached
 from trainyard.catalog.logs.waiting import container_statuses, goes_on
@@ -17,7 +18,7 @@ from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
 from trainyard.objects.programs.repair import NOTE
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot, condition_of
 from trainyard.operations.runs.logs import node_number
-from trainyard.operations.runs.node_time import TYPE, going_runs, node_price, pod_gpus, uid_of
+from trainyard.operations.runs.node_time import going_runs, pod_gpus, uid_of
 from trainyard.operations.runs.reported import far_of
 from trainyard.operations.status.diagnosis import diagnose
 from trainyard.operations.status.finding import Finding
@@ -125,6 +126,7 @@ def view(
 ) -> View:
     """View of a snapshot. `alerts`: what Prometheus says. `changed`: objects that are not as the last
     update left them. `prices`: of the stack. `reached`: by logs, by uid of the job."""
+    snapshot = replace(snapshot, prices=prices)
     problems = [*diagnose(snapshot, silence=None), *changed]
     return View(
         stack=stack,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from trainyard.catalog.aws.prices import price
+from trainyard.catalog.aws.node_price import node_price
 from trainyard.catalog.logs.events import about, owner_of
 from trainyard.catalog.logs.first_end import first_to_fail
 from trainyard.catalog.logs.noted import noted_at
@@ -289,20 +289,12 @@ def _running(snapshot: Snapshot) -> list[Job]:
 
 
 def _cost(snapshot: Snapshot, pods: list[Object]) -> str:
-    """The price of the nodes of these pods."""
+    """The price of the nodes of these pods, as `nodes` and `watch` count."""
     names = {pod["spec"].get("nodeName") for pod in pods}
-    labels = [
-        node["metadata"]["labels"]
+    prices = [
+        node_price(node["metadata"]["labels"], snapshot.prices)
         for node in snapshot.of("nodes")
         if node["metadata"]["name"] in names
-    ]
-    prices = [
-        price(
-            "ec2",
-            label.get("node.kubernetes.io/instance-type", ""),
-            label.get("topology.kubernetes.io/region", ""),
-        )
-        for label in labels
     ]
     usd = sum((row.usd for row in prices if row), Decimal())
     return f"{usd:.2f} USD an hour" if prices and all(prices) else "their price is not known"

@@ -31,6 +31,7 @@ from trainyard.operations.reach.snapshot import (
     condition_of,
     snapshot_of,
 )
+from trainyard.operations.reach.stack import own_prices
 from trainyard.operations.reach.target import (
     answer_of,
     destroy_command,
@@ -141,8 +142,8 @@ def look(
         settled = history.is_settled(state)
         halves = [] if settled else [*helm_releases.unended(stack, kubectl, live=live)]
     schedules = _output(state, "schedules")
-    snapshot = replace(snapshot, entries=_entries(state), schedules=schedules, stack=stack)
-    return snapshot, changed, halves
+    own = {"schedules": schedules, "stack": stack, "prices": own_prices(stack)}
+    return replace(snapshot, entries=_entries(state), **own), changed, halves
 
 
 def _entries(state: Object) -> dict[str, Any]:

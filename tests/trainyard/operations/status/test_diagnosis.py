@@ -6,11 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from tests.support.launchers import torchrun
+from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.catalog.logs.cause import Cause
 from trainyard.catalog.logs.noted import WHY, note_of
 from trainyard.objects.queues.queues import QUEUE_LABEL
@@ -288,7 +290,7 @@ def _pod(
     )
 
 
-def _node(region: str) -> Object:
+def _node(region: str, **labels: str) -> Object:
     return _object(
         "Node",
         "n1",
@@ -296,6 +298,8 @@ def _node(region: str) -> Object:
             "labels": {
                 "node.kubernetes.io/instance-type": "g6e.48xlarge",
                 "topology.kubernetes.io/region": region,
+                "karpenter.sh/capacity-type": "on-demand",
+                **labels,
             }
         },
     )
@@ -325,6 +329,34 @@ def test_a_pod_that_nothing_places_says_what_the_scheduler_says():
     assert "0/2 nodes" in _printed(
         pods=[_pod("run-node-0-0-x")], events=[_event("run-node-0-0-x", "0/2 nodes")]
     )
+
+
+@pytest.mark.parametrize(
+    ("labels", "prices", "cost"),
+    [
+        ({}, LIST, "30.13 USD an hour"),
+        ({}, OwnPrices(discount_percent=Decimal(20)), "24.10 USD an hour"),
+        ({"karpenter.sh/capacity-type": "spot"}, LIST, "their price is not known"),
+        (
+            {
+                "karpenter.sh/capacity-type": "reserved",
+                "karpenter.k8s.aws/capacity-reservation-type": "capacity-block",
+            },
+            LIST,
+            "their price is not known",
+        ),
+    ],
+    ids=["on demand", "with a discount", "Spot", "a Capacity Block"],
+)
+def test_nodes_cost_what_nodes_and_watch_say(labels: dict[str, str], prices: OwnPrices, cost: str):
+    objects = {
+        "trainjobs": [_job()],
+        "deployments": CONTROLLERS,
+        "nodes": [_node("us-east-1", **labels)],
+        "pods": [_pod("run-node-0-0-x", node="n1", phase="Running"), _pod("run-node-0-1-x")],
+    }
+    found = diagnose(Snapshot(objects=objects, taken_at=NOW, prices=prices))
+    assert f"; it has 1 idle, {cost}\n" in "\n".join(map(str, found))
 
 
 def test_a_pod_that_hangs_on_its_node_says_so():
