@@ -1,8 +1,9 @@
-"""A problem as `status` prints it, and an object as `drift` does."""
+"""A problem as `status` prints it, with its times, and an object as `drift` does."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,3 +30,9 @@ class Drift:
     """A text for each changed field, such as "tags.team is b and was a"."""
     mends: tuple[str, ...] = ()
     """Commands that mend it where neither a refresh nor an update does."""
+
+
+def said(at: datetime, now: datetime) -> str:
+    """A time of day in UTC, with its day where that is not today."""
+    at, now = at.astimezone(UTC), now.astimezone(UTC)
+    return f"{at:%H:%M:%S}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M:%S}"

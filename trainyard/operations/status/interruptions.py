@@ -16,6 +16,7 @@ from datetime import datetime
 from trainyard.catalog.logs.events import about, is_about, owner_of
 from trainyard.catalog.workloads import evictions, job_of
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot, condition_of
+from trainyard.operations.status.finding import said
 from trainyard.operations.status.sick_nodes import NOTICES
 
 PREEMPTED = re.compile(
@@ -148,7 +149,9 @@ def _now(snapshot: Snapshot, job: Job, workload: Object) -> str:
         return f"it {has}{_at(snapshot, since, 'since')}"
     waits = f"it waits again in the queue of team {workload['spec'].get('queueName', '')}"
     again = (workload["status"].get("requeueState") or {}).get("requeueAt")
-    return f"{waits}, not before {_said(snapshot, again)}" if again else waits
+    if not again:
+        return waits
+    return f"{waits}, not before {said(datetime.fromisoformat(again), snapshot.taken_at)}"
 
 
 def _taken_back(snapshot: Snapshot) -> Iterator[Interruption]:
@@ -213,10 +216,4 @@ def _time_of(event: Object) -> datetime | None:
 
 
 def _at(snapshot: Snapshot, at: datetime | None, word: str = "at") -> str:
-    return f" {word} {_said(snapshot, at.isoformat())}" if at else ""
-
-
-def _said(snapshot: Snapshot, time: str) -> str:
-    """A time of day, with its day where that is not today."""
-    at = datetime.fromisoformat(time)
-    return f"{at:%H:%M:%S}" if at.date() == snapshot.taken_at.date() else f"{at:%Y-%m-%d %H:%M:%S}"
+    return f" {word} {said(at, snapshot.taken_at)}" if at else ""

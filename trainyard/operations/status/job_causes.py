@@ -24,7 +24,7 @@ from trainyard.manifests.context import live_view
 from trainyard.objects.jobs.pod_template import GPU
 from trainyard.operations.reach.pods import full_name
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot
-from trainyard.operations.status.finding import Finding
+from trainyard.operations.status.finding import Finding, said
 from trainyard.operations.status.last_words import cause_of_job, why_it_ended
 from trainyard.operations.status.pools import silent_reservation
 from trainyard.problems import InputError, InputWarning
@@ -149,11 +149,11 @@ def pending_gangs(snapshot: Snapshot) -> Iterator[Finding]:
         why, do = silent_reservation(snapshot, waiting) or read(
             PENDING, message, "kubectl describe nodepools", namespace=job.namespace
         )
-        since = snapshot.taken_at - timedelta(seconds=age)
+        since = said(snapshot.taken_at - timedelta(seconds=age), snapshot.taken_at)
         idle = f"; it has {len(placed)} idle, {_cost(snapshot, placed)}" if placed else ""
         yield Finding(
             what=(
-                f"{job} has waited for {len(waiting)} of {len(pods)} nodes since {since:%H:%M:%S}"
+                f"{job} has waited for {len(waiting)} of {len(pods)} nodes since {since}"
                 f" ({age} s){idle}"
             ),
             why=why,
@@ -233,11 +233,11 @@ def _hung(snapshot: Snapshot, job: Job, times: Sequence[tuple[datetime, str]]) -
     return Finding(
         what=(
             f"{job} seems to hang: its ranks run, and none has written a log line since"
-            f"{'' if wrote else ' they started at'} {newest:%H:%M:%S} ({seconds} s);"
+            f"{'' if wrote else ' they started at'} {said(newest, snapshot.taken_at)} ({seconds} s);"
             f" {_cost(snapshot, list(job.pods))}"
         ),
         why=(
-            f"pod {pod} stopped first, at {oldest:%H:%M:%S}, on node {first['spec']['nodeName']}: look"
+            f"pod {pod} stopped first, at {said(oldest, snapshot.taken_at)}, on node {first['spec']['nodeName']}: look"
             " there first, unless only one rank writes logs"
             if wrote
             else "no rank has written anything: the program waits before its first line, or keeps its"

@@ -19,7 +19,7 @@ from trainyard.objects.jobs.pod_template import GPU
 from trainyard.objects.programs.dispatch import CHECK
 from trainyard.objects.programs.gangs import AGAIN, TRIES
 from trainyard.operations.reach.snapshot import Object, Snapshot, condition_of
-from trainyard.operations.status.finding import Finding
+from trainyard.operations.status.finding import Finding, said
 from trainyard.operations.status.upgrade import jobs_left_behind
 
 LACKS = re.compile(r"insufficient unused quota for \S+ in flavor (\S+), (\d+) more needed")
@@ -48,8 +48,8 @@ def waiting_jobs(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding(
                 what=(
                     f"{_owner(workload)} waits in the queue of team"
-                    f" {workload['spec'].get('queueName', '')} since {since:%H:%M:%S}"
-                    f" ({(snapshot.taken_at - since).total_seconds():.0f} s)"
+                    f" {workload['spec'].get('queueName', '')} since"
+                    f" {said(since, snapshot.taken_at)} ({(snapshot.taken_at - since).total_seconds():.0f} s)"
                 ),
                 **_why(snapshot, workload),
             )
@@ -69,14 +69,15 @@ def _handed_on(workload: Object) -> Iterator[Finding]:
         )
 
 
-def _stopped(workload: Object) -> dict[str, str]:
+def _stopped(snapshot: Snapshot, workload: Object) -> dict[str, str]:
     """Reasons why a job waits whose Workload is deactivated: by trainyard/in_cluster/gangs, or by a
     person."""
     meta, notes = workload["metadata"], _notes(workload)
     if again := notes.get(AGAIN):
+        at = said(datetime.fromisoformat(again), snapshot.taken_at)
         return {
             "why": f"{HALF} (try {notes.get(TRIES, '1')})",
-            "do": f"its next try begins by itself at {datetime.fromisoformat(again):%H:%M:%S}",
+            "do": f"its next try begins by itself at {at}",
         }
     return {
         "why": "somebody has deactivated its Workload (active: false)",
@@ -89,7 +90,7 @@ def _stopped(workload: Object) -> dict[str, str]:
 
 def _why(snapshot: Snapshot, workload: Object) -> dict[str, str]:
     if not workload["spec"].get("active", True):
-        return _stopped(workload)
+        return _stopped(snapshot, workload)
     message = condition_of(workload, "QuotaReserved").get("message", "")
     half = HALF if TRIES in _notes(workload) else ""
     before = EVICTED.get(condition_of(workload, "Evicted").get("reason", ""), half)
@@ -151,7 +152,7 @@ def _at_the_latest(snapshot: Snapshot, workload: Object, pool: str) -> str:
         return "and no time is known: nobody can be seen who holds them"
     last = max(limited, key=limited.__getitem__)
     return (
-        f"at {limited[last]:%H:%M:%S} at the latest, when the time limit of {last} is over, if no other"
+        f"at {said(limited[last], snapshot.taken_at)} at the latest, when the time limit of {last} is over, if no other"
         " job comes first"
     )
 
@@ -223,8 +224,8 @@ def _holders(snapshot: Snapshot, pool: str) -> Iterator[str]:
     """Holders of GPUs of a pool, how many, and since when, as text."""
     for workload, gpus in _holding(snapshot, pool):
         team = workload["spec"].get("queueName", "")
-        since = _held_since(workload)
-        yield f"{_owner(workload)} of team {team} has {gpus} since {since:%H:%M:%S}"
+        since = said(_held_since(workload), snapshot.taken_at)
+        yield f"{_owner(workload)} of team {team} has {gpus} since {since}"
 
 
 def _held_since(workload: Object) -> datetime:

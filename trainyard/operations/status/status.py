@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 from trainyard import command_line
@@ -74,11 +74,13 @@ def main(options: argparse.Namespace) -> int:
     snapshot, changed, halves = answer
     print(tables(snapshot))
     findings = diagnose(snapshot, silence)
-    for finding in together(findings):
-        print(f"\n! {finding}")
-    for each in filter(None, [open_update, *halves]):
-        print(f"\n! {each}")
-    for line in _besides(snapshot, options.stack, changed):
+    lines = [f"! {each}" for each in (*together(findings), open_update, *halves) if each]
+    lines += _besides(snapshot, options.stack, changed)
+    if lines:
+        print(
+            f"\nIt is {snapshot.taken_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC; all times are UTC."
+        )
+    for line in lines:
         print(f"\n{line}")
     return 1 if findings else 0
 

@@ -359,6 +359,11 @@ def test_nodes_cost_what_nodes_and_watch_say(labels: dict[str, str], prices: Own
     assert f"; it has 1 idle, {cost}\n" in "\n".join(map(str, found))
 
 
+def test_a_gang_that_has_waited_since_another_day_says_the_day():
+    waits = _pod("run-node-0-1-x", age=86_400)
+    assert "for 1 of 1 nodes since 2026-11-20 12:00:00 (86400 s)" in _printed(pods=[waits])
+
+
 def test_a_pod_that_hangs_on_its_node_says_so():
     text = _printed(
         pods=[_pod("run-node-0-0-x", node="n1")], events=[_event("run-node-0-0-x", "cannot mount")]

@@ -186,6 +186,16 @@ def test_a_waiting_job_says_when_it_starts_at_the_latest() -> None:
         )
 
 
+def test_a_time_of_another_day_has_its_day() -> None:
+    """The run holds its nodes for days yet, and the waiting one came the day before."""
+    limits = (job("bert", "team-nlp", activeDeadlineSeconds=72 * 3600),)
+    assert when(waiting(), HOLDER, jobs=limits).startswith("at 2026-11-25 11:40:00 at the latest")
+    early = workload("bert", "nlp", condition("QuotaReserved", "True", 24 * 60), gpus=24)
+    [found] = said(waiting(minutes=25 * 60), early)
+    assert "in the queue of team vision since 2026-11-21 11:00:00 (90000 s)" in found
+    assert "bert of team nlp has 24 since 2026-11-21 12:00:00" in found
+
+
 def test_a_pytorchjob_has_its_time_limit_elsewhere() -> None:
     legacy = {**job("bert", "team-nlp"), "kind": "PyTorchJob"}
     legacy["spec"] = {"runPolicy": {"activeDeadlineSeconds": 3600}, "pytorchReplicaSpecs": {}}

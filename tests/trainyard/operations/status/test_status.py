@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,22 @@ def test_what_somebody_changed_by_hand_is_said_and_stops_no_script(
     monkeypatch.setattr(status, "look", lambda *_, **__: (seen, [gone], []))
     assert run_word("status", ["--stack", "dev"]) == 0
     assert "Not as the last update of dev left it: NodePool l4 is gone\n" in capsys.readouterr().out
+
+
+def test_what_is_said_with_times_begins_with_the_time_and_its_zone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = JOB | {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    now = datetime(2026, 11, 30, 14, tzinfo=timezone(timedelta(hours=2)))
+    seen = Snapshot(objects={"trainjobs": [ended]}, taken_at=now)
+    zone = "\nIt is 2026-11-30 12:00:00 UTC; all times are UTC.\n"
+    gone = Finding(what="NodePool l4 is gone", why="somebody", do="pulumi refresh")
+    monkeypatch.setattr(status, "look", lambda *_, **__: (seen, [gone], []))
+    run_word("status", ["--stack", "dev"])
+    assert zone in capsys.readouterr().out
+    monkeypatch.setattr(status, "look", lambda *_, **__: (seen, [], []))
+    run_word("status", ["--stack", "dev"])
+    assert "UTC" not in capsys.readouterr().out
 
 
 def test_a_job_that_is_called_otherwise_than_its_entry_is_shown_with_its_entry(
