@@ -87,7 +87,7 @@ def _content_errors(path: str, source: str, content: bytes) -> Iterator[InputErr
         yield At(path).must(
             "list scripts with the line ends of Linux: bash takes the CR as part of each line's last word",
             got=f"{source}, whose lines end with CR LF",
-            fix=f"change the file: sed -i 's/\\r$//' {shlex.quote(source)}",
+            fix=f"change the file: perl -pi -e 's/\\r$//' {shlex.quote(source)}",
         )
 
 

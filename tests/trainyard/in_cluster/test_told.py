@@ -753,6 +753,14 @@ def test_a_gang_one_of_whose_pods_has_no_node_while_the_others_are_paid_for_is_t
     assert "2.13 GPU-hours, 8.00 USD" in text
 
 
+def test_what_to_do_about_a_pod_without_a_node_names_the_stack(server: Server) -> None:
+    begin(server)
+    server.there["/api/v1/pods"] = [running(0), homeless(1)]
+    server.there["events"] = [event("Warning", "VcpuLimitExceeded: more", 20, "karpenter")]
+    look(told(server), 21)
+    assert "`trainyard plan --stack dev` prints the quota" in server.published[0]["Message"]
+
+
 def test_pods_without_a_node_and_pods_that_wait_on_theirs_are_one_message(server: Server) -> None:
     begin(server)
     server.there["/api/v1/pods"] = [waits(0, *NO_IMAGE), homeless(1)]

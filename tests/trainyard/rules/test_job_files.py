@@ -54,7 +54,7 @@ def test_a_script_with_the_line_ends_of_windows_is_refused(
         (tmp_path / file).write_bytes(content if file == name else b"import os\r\n")
     [error] = file_errors("jobs.a", _bringing(name, "train.py"), tmp_path)
     assert error.got == f"{name}, whose lines end with CR LF"
-    assert error.fix == f"change the file: sed -i 's/\\r$//' {name}"
+    assert error.fix == f"change the file: perl -pi -e 's/\\r$//' {name}"
 
 
 def test_a_name_with_a_slip_proposes_the_file_that_is_nearest(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ ANY_VALUE = "--from-literal=<key>=…"
 class Symptom:
     """A message, its cause and the next command. In both texts {0} is what the pattern's group
     matched, and a named group stands under its name. In `do`, {namespace} is the job's namespace, {job} the selector
-    of its pods and {literals} the values of a Secret."""
+    of its pods, {literals} the values of a Secret and {of_stack} the option for the environment's stack."""
 
     pattern: str
     why: str
@@ -33,7 +33,7 @@ def read(symptoms: Iterable[Symptom], text: str, otherwise: str, **names: str) -
         if match := re.search(symptom.pattern, text):
             value = next(filter(None, match.groups()), "")
             line = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
-            named = {"literals": ANY_VALUE, **names, **match.groupdict()}
+            named = {"literals": ANY_VALUE, "of_stack": "", **names, **match.groupdict()}
             return f"{symptom.why.format(value, **named)}\n    {line}", symptom.do.format(
                 value, **named
             )

@@ -38,8 +38,8 @@ PENDING = (
         pattern=r"(VcpuLimitExceeded|MaxSpotInstanceCountExceeded)",
         why="quota: the account's vCPU quota of EC2 for the pool's instance types is used up ({0})",
         do=(
-            "waiting does not help: `trainyard plan` prints the quota that the stack needs, and"
-            " `trainyard check --live` the command that asks AWS for it; or end other instances"
+            "waiting does not help: `trainyard plan{of_stack}` prints the quota that the stack needs, and"
+            " `trainyard check --live{of_stack}` the command that asks AWS for it; or end other instances"
         ),
     ),
     Symptom(
@@ -63,7 +63,7 @@ PENDING = (
     Symptom(
         pattern=r"no instance type [^;]*resources=([^;]*)|Insufficient ([\w./-]+)",
         why="resources: no node has {0}",
-        do="request no more than a node of the pool has: kubectl describe nodes, trainyard plan",
+        do="request no more than a node of the pool has: kubectl describe nodes, trainyard plan{of_stack}",
     ),
     Symptom(
         pattern=(

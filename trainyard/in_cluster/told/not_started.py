@@ -29,6 +29,11 @@ class Settings(Protocol):
     """What the settings of a program say of pods that do not start."""
 
     @property
+    def stack(self) -> str:
+        """The stack of the environment."""
+        ...
+
+    @property
     def symptoms(self) -> Sequence[Mapping[str, str]]:
         """Causes why a pod does not start on its node."""
         ...
@@ -132,6 +137,7 @@ def _why(
     names = {"namespace": meta["namespace"], **names}
     if not pod["spec"].get("nodeName"):
         said = _of_placement(events) or "no event tells the reason"
+        names["of_stack"] = f" --stack {settings.stack}"
         return read([Symptom(**row) for row in settings.placement], said, look, **names)
     waits = _waits(pod) or {}
     reason, said = waits.get("reason") or "", waits.get("message") or ""

@@ -150,6 +150,8 @@ class Snapshot:
     """Entry of the stack file → kind, namespace and name of its job, as the output `jobs` has them."""
     stack: str = ""
     """The stack that is asked about."""
+    environment: str = ""
+    """The stack that has its pools and controllers: of a team's stack another one."""
     schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Entry of the stack file → times of its runs, as the stack output `schedules` has them."""
     prices: OwnPrices = LIST
@@ -159,6 +161,11 @@ class Snapshot:
 
     def of(self, kind: str) -> list[Object]:
         return self.objects.get(kind, [])
+
+    @property
+    def of_environment(self) -> str:
+        """Option of a command about pools or controllers; empty where the stack is not known."""
+        return f" --stack {self.environment}" if self.environment else ""
 
     def jobs(self) -> list[Job]:
         """Every TrainJob of Trainer v2 and every job of the training-operator."""
@@ -311,12 +318,7 @@ def objects_at(kubectl: Kubectl, path: str) -> list[Object]:
             return found
 
 
-def _job(
-    snapshot: Snapshot,
-    obj: Object,
-    of_jobs: Gangs,
-    restarts: _Restarts,
-) -> Job:
+def _job(snapshot: Snapshot, obj: Object, of_jobs: Gangs, restarts: _Restarts) -> Job:
     kind, namespace, name = obj["kind"], obj["metadata"]["namespace"], obj["metadata"]["name"]
     pods = tuple(of_jobs.get((kind, namespace, name), ()))
     replicas, condition = _replicas(obj), last_condition(obj)

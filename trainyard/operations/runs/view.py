@@ -17,6 +17,7 @@ from trainyard.catalog.workloads import job_of
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
 from trainyard.objects.programs.repair import NOTE
 from trainyard.operations.reach.snapshot import Job, Object, Snapshot, condition_of
+from trainyard.operations.reach.target import environment_of
 from trainyard.operations.runs.logs import node_number
 from trainyard.operations.runs.node_time import going_runs, pod_gpus, uid_of
 from trainyard.operations.runs.reported import far_of
@@ -126,7 +127,8 @@ def view(
 ) -> View:
     """View of a snapshot. `alerts`: what Prometheus says. `changed`: objects that are not as the last
     update left them. `prices`: of the stack. `reached`: by logs, by uid of the job."""
-    snapshot = replace(snapshot, prices=prices)
+    environment = environment_of(stack) or stack
+    snapshot = replace(snapshot, prices=prices, stack=stack, environment=environment)
     problems = [*diagnose(snapshot, silence=None), *changed]
     return View(
         stack=stack,

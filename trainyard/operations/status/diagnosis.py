@@ -51,7 +51,7 @@ STEPS = {
             " EC2_LINUX and AmazonEKSWorkerNodePolicy, its subnet a route to a NAT gateway, its security"
             " groups a rule to the API server"
         ),
-        "pulumi refresh, which names what is gone, and pulumi up; aws eks list-access-entries"
+        "pulumi refresh{of_stack}, which names what is gone, and pulumi up{of_stack}; aws eks list-access-entries"
         " --cluster-name <cluster>, and compare with the node role",
     ),
     "Initialized": (
@@ -89,7 +89,7 @@ def _unserved(snapshot: Snapshot) -> Iterator[Finding]:
         yield Finding(
             what=f"the API server does not serve {kind}",
             why=f"release {REQUIRED[kind]} is not installed",
-            do="run pulumi up: it installs the release",
+            do=f"run pulumi up{snapshot.of_environment}: it installs the release",
         )
 
 
@@ -104,7 +104,7 @@ def _controllers(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding(
                 what=f"nothing {task}",
                 why=f"no Deployment is named {part}: its chart is not installed",
-                do="run pulumi up, and check that the stack contains the release",
+                do=f"run pulumi up{snapshot.of_environment}, and check that the stack contains the release",
             )
         elif not ready:
             yield Finding(
@@ -157,8 +157,8 @@ def _forbidden(snapshot: Snapshot) -> Iterator[Finding]:
                 what=f"{source}: AWS refused a call ({denied[1]})",
                 why=denied[0],
                 do=(
-                    "trainyard drift, which says whether somebody has changed its role; else a policy of the"
-                    " organization or a permissions boundary refuses the call"
+                    f"trainyard drift{snapshot.of_environment}, which says whether somebody has changed its role; else"
+                    " a policy of the organization or a permissions boundary refuses the call"
                 ),
             )
 
@@ -174,6 +174,7 @@ def _node_claims(snapshot: Snapshot) -> Iterator[Finding]:
         missing = [step for step in STEPS if state.get(step, {}).get("status") != "True"]
         if missing and snapshot.age(claim) >= GRACE_SECONDS:
             what, why, do = STEPS[missing[0]]
+            do = do.format(of_stack=snapshot.of_environment)
             message = state.get(missing[0], {}).get("message")
             if lacks := _network_of(snapshot, claim):
                 why, do, message = sick_nodes.NO_NETWORK, sick_nodes.FIND_NETWORK, lacks

@@ -64,6 +64,13 @@ def again_command(snapshot: Snapshot, job: Job) -> str:
     return f"trainyard again {job.entry or job.name}, with --stack and the stack that has it"
 
 
+def stop_command(snapshot: Snapshot, job: Job) -> str:
+    """The command that ends a job: by its namespace where it is no entry of the stack, because a name is an entry."""
+    if not snapshot.stack:
+        return f"trainyard stop {job.name}"
+    return f"trainyard stop {job.entry or f'{job.namespace}/{job.name}'} --stack {snapshot.stack}"
+
+
 def failed_jobs(snapshot: Snapshot) -> Iterator[Finding]:
     """Jobs that have failed, that keep crashing, or whose pods cannot be created."""
     for job in _not_complete(snapshot):
@@ -146,8 +153,9 @@ def pending_gangs(snapshot: Snapshot) -> Iterator[Finding]:
         if age < GRACE_SECONDS:
             continue
         message = message_about_placement(waiting, snapshot.of("events"))
+        names = {"namespace": job.namespace, "of_stack": snapshot.of_environment}
         why, do = silent_reservation(snapshot, waiting) or read(
-            PENDING, message, "kubectl describe nodepools", namespace=job.namespace
+            PENDING, message, "kubectl describe nodepools", **names
         )
         since = said(snapshot.taken_at - timedelta(seconds=age), snapshot.taken_at)
         idle = f"; it has {len(placed)} idle, {_cost(snapshot, placed)}" if placed else ""

@@ -41,7 +41,7 @@ def unready(snapshot: Snapshot, *, wanted: bool) -> Iterator[Finding]:
             if _wanted(snapshot, obj) is not wanted:
                 continue
             name = obj["metadata"]["name"]
-            yield from _unreserved(obj)
+            yield from _unreserved(snapshot, obj)
             for condition in _lacking(obj, classes):
                 message = condition.get("message") or condition.get("reason", "")
                 describe = f"kubectl describe {obj['kind'].lower()} {name}"
@@ -64,7 +64,7 @@ def _failed(obj: Object) -> list[Object]:
     return [each for each in found if each["status"] == "False" and each["type"] != "Ready"]
 
 
-def _unreserved(node_class: Object) -> Iterator[Finding]:
+def _unreserved(snapshot: Snapshot, node_class: Object) -> Iterator[Finding]:
     """A node class whose reservations Karpenter has looked for in vain: it takes active ones only, and
     says nothing else of one that does not exist (karpenter-provider-aws 1.14, nodeclass/capacityreservation.go)."""
     terms = node_class.get("spec", {}).get("capacityReservationSelectorTerms") or []
@@ -74,7 +74,7 @@ def _unreserved(node_class: Object) -> Iterator[Finding]:
         yield Finding(
             what=f"EC2NodeClass {node_class['metadata']['name']}: no reservation is active: {ids}",
             why="it has not begun, it has ended or was cancelled, or this account does not know it",
-            do="trainyard check --live says what EC2 says of it",
+            do=f"trainyard check --live{snapshot.of_environment} says what EC2 says of it",
         )
 
 
@@ -123,8 +123,9 @@ def ended_at_launch(snapshot: Snapshot) -> Iterator[Finding]:
                     f" the KMS key of its disk, environment.kms_key_arn: {key}"
                 ),
                 do=(
-                    "trainyard check --live says what the policy of the key lacks, and trainyard policy --key"
-                    " prints it; Karpenter then launches again within 15 minutes, and at once after"
+                    f"trainyard check --live{snapshot.of_environment} says what the policy of the key lacks, and"
+                    f" trainyard policy --key{snapshot.of_environment} prints it; Karpenter then launches again"
+                    " within 15 minutes, and at once after"
                     f" kubectl delete nodeclaims {' '.join(claims)}"
                 ),
             )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from trainyard.catalog.logs.events import owner_of
 from trainyard.operations.reach.snapshot import Job, Snapshot
 from trainyard.operations.status.finding import Finding
+from trainyard.operations.status.job_causes import stop_command
 
 EXCEEDED = re.compile(
     r"exceeded quota: [^,]+, requested: \S*?=(\S+), used: (\S+?)=(\S+), limited: \S*?=(\S+)"
@@ -33,8 +34,8 @@ def exceeded(snapshot: Snapshot) -> Iterator[Finding]:
                 " pods that run wait for the others, and their nodes are paid for"
             ),
             do=(
-                f"wait until another job of the namespace ends, end this one (trainyard stop"
-                f" {job.name}), or raise max_gpus of the team"
+                f"wait until another job of the namespace ends, end this one ({stop_command(snapshot, job)}), or"
+                " raise max_gpus of the team"
             ),
         )
 

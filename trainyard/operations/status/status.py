@@ -144,8 +144,15 @@ def look(
         settled = history.is_settled(state)
         halves = [] if settled else [*helm_releases.unended(stack, kubectl, live=live)]
     schedules = _output(state, "schedules")
-    own = {"schedules": schedules, "stack": stack, "prices": own_prices(stack)}
-    return replace(snapshot, entries=_entries(state), **own), changed, halves
+    snapshot = replace(
+        snapshot,
+        entries=_entries(state),
+        schedules=schedules,
+        stack=stack,
+        environment=environment_of(stack) or stack,
+        prices=own_prices(stack),
+    )
+    return snapshot, changed, halves
 
 
 def _entries(state: Object) -> dict[str, Any]:

@@ -325,6 +325,27 @@ def _event(
     )
 
 
+def test_commands_about_pools_and_controllers_name_the_stack_of_the_environment():
+    """Without --stack they mean dev, or nothing in a folder of many stacks."""
+    quota = _event("run-node-0-0-x", "VcpuLimitExceeded: You have requested more", by="karpenter")
+    claim = _object("NodeClaim", "g6e-1", status={"conditions": []})
+    objects = {
+        "trainjobs": [_job()],
+        "pods": [_pod("run-node-0-0-x")],
+        "events": [quota, _event("role", "UnauthorizedOperation: no", "Node")],
+        "nodeclaims": [
+            claim | {"status": {"conditions": [{"type": "Launched", "status": "True"}]}}
+        ],
+    }
+    for stack, option in (("prod", " --stack prod"), ("", "")):
+        found = diagnose(Snapshot(objects=objects, taken_at=NOW, stack="team", environment=stack))
+        text = "\n".join(map(str, found))
+        assert f"run pulumi up{option}, and check" in text
+        assert f"`trainyard plan{option}` prints" in text and f"check --live{option}` the" in text
+        assert f"trainyard drift{option}, which" in text
+        assert f"pulumi refresh{option}, which names what is gone, and pulumi up{option};" in text
+
+
 def test_a_pod_that_nothing_places_says_what_the_scheduler_says():
     assert "0/2 nodes" in _printed(
         pods=[_pod("run-node-0-0-x")], events=[_event("run-node-0-0-x", "0/2 nodes")]

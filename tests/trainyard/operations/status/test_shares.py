@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,6 +39,25 @@ def test_half_a_gang_beyond_the_share_of_its_namespace_is_told_with_the_numbers(
         "    → wait until another job of the namespace ends, end this one (trainyard stop t5), or raise"
         " max_gpus of the team"
     )
+
+
+@pytest.mark.parametrize(
+    ("entries", "command"),
+    [
+        ({}, "trainyard stop training/t5 --stack team-vision"),
+        (
+            {"big": {"kind": "TrainJob", "namespace": "training", "name": "t5"}},
+            "trainyard stop big --stack team-vision",
+        ),
+    ],
+    ids=["sent by hand", "an entry"],
+)
+def test_the_command_that_ends_the_job_means_this_job_of_this_stack(
+    entries: Any, command: str
+) -> None:
+    """Without --stack it means dev, where an entry of that name can be another job."""
+    [finding] = exceeded(replace(_snapshot(pod(0)), stack="team-vision", entries=entries))
+    assert f"({command}), or" in finding.do
 
 
 @pytest.mark.parametrize(
