@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
-import pulumi
 import pytest
-from pulumi.runtime import settings
+from pulumi.runtime import resource, settings
 from pulumi.runtime.proto import source_pb2
 
 from rehearsal import world
@@ -51,7 +50,7 @@ hypothesis.settings.load_profile("steady")
 
 # No test reads which line made a resource. The SDK asks the whole stack, pytest's frames included, for
 # each: a third of the time of a recorded graph.
-pulumi.runtime.resource._get_stack_trace = source_pb2.StackTrace
+resource._get_stack_trace = source_pb2.StackTrace
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
