@@ -19,8 +19,7 @@ from rehearsal.aws.operations import Call, Fields, answers, refuse, refuses
 
 GONE = ("shutting-down", "terminated")
 DESCRIBE_CACHE: dict[str, Any] = {}
-"""Answers to DescribeInstances while no instance has changed: nodes and Karpenter ask several times
-a second."""
+"""Answers to DescribeInstances while no instance has changed: nodes and Karpenter ask several times a second."""
 refuses(
     "ec2",
     "CreateFleet",
@@ -47,8 +46,7 @@ def _capacity(call: Call) -> str:
 
 @answers("ec2", "CreateFleet")
 def _create_fleet(call: Call) -> Fields:
-    """Pool after pool by priority, which Karpenter makes the price; what went wrong in a pool is
-    said in Errors."""
+    """Pool after pool by priority, which Karpenter makes the price; what went wrong in a pool is said in Errors."""
     fleet, left = (
         f"fleet-{secrets.token_hex(16)}",
         call["TargetCapacitySpecification"]["TotalTargetCapacity"],
@@ -178,8 +176,7 @@ def _end_without_key(instance: Any, fault: tuple[str, str] | None) -> None:
 
 
 def subnet_named(ec2: Any, data: Fields) -> Any:
-    """The subnet that launch template data names, at the top or in an interface; None where it
-    names none."""
+    """The subnet that launch template data names, at the top or in an interface; None where it names none."""
     nics = data.get("NetworkInterfaces") or []
     subnet_id = data.get("SubnetId") or next(
         (nic["SubnetId"] for nic in nics if nic.get("SubnetId")), None
@@ -188,8 +185,7 @@ def subnet_named(ec2: Any, data: Fields) -> Any:
 
 
 def _attach(ec2: Any, instance: Any, nics: list[Fields]) -> None:
-    """The interfaces beyond the first, by card: moto knows one per device index only, hence the
-    made-up keys."""
+    """The interfaces beyond the first, by card: moto knows one per device index only, hence the made-up keys."""
     instance.nics[0].delete_on_termination = True
     for number, nic in enumerate(nics[1:], 1):
         eni = ec2.create_network_interface(
@@ -272,8 +268,7 @@ def _facts(name: str) -> Fields:
 
 
 def _check_interfaces(name: str, network: Fields, nics: list[Fields]) -> None:
-    """p6-b300's card 0 takes no EFA: one card more than EFA interfaces. EC2's code for that is not
-    known to us."""
+    """p6-b300's card 0 takes no EFA: one card more than EFA interfaces. EC2's code for that is not known to us."""
     efas = [
         nic.get("NetworkCardIndex", 0) for nic in nics if "efa" in (nic.get("InterfaceType") or "")
     ]

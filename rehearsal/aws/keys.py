@@ -24,6 +24,7 @@ AUTO_SCALING = (
 """Launches the instances of managed node groups. No policy of IAM gives it a key."""
 SOUND = ("SYMMETRIC_DEFAULT", "Enabled", "ENCRYPT_DECRYPT")
 """Kind, state and usage of a key that encrypts data."""
+EBS_ALIAS = "alias/aws/ebs"
 OF_A_VOLUME = ("CreateGrant", "Decrypt", "DescribeKey", "GenerateDataKeyWithoutPlaintext")
 """Actions of KMS that EC2 does as the launcher (EBS user guide, ebs-encryption-requirements)."""
 LOST = ("Client.InternalError", "Client.InternalError: Client error on launch")
@@ -120,13 +121,23 @@ def volume_fault(region: str, data: Fields, launcher: str) -> tuple[str, str] | 
     """Reason why an instance ends at its launch: code and message. `data`: of its launch template.
     `launcher`: ARN of whoever launches it."""
     disks = [disk.get("Ebs") or {} for disk in data.get("BlockDeviceMappings") or ()]
-    for key in [disk["KmsKeyId"] for disk in disks if disk.get("KmsKeyId")]:
+    named = {disk.get("KmsKeyId") or default_key(region) for disk in disks if disk.get("Encrypted")}
+    for key in named - {EBS_ALIAS}:
         if not enabled(key) or key.split(":")[3] != region:
             return UNUSABLE
         asked = ((action, through("ec2", region, action)) for action in OF_A_VOLUME)
         if not all(allows(key, launcher, action, context) for action, context in asked):
             return LOST
     return None
+
+
+def default_key(region: str) -> str:
+    """ARN of the key of disks that name none; EBS's own, which moto makes for the first disk, by its alias."""
+    arn = backends.ec2(region).default_kms_key_id
+    return EBS_ALIAS if not arn or EBS_ALIAS in find(arn).aliases else arn
+
+
+answers("ec2", "GetEbsDefaultKmsKeyId")(lambda call: {"KmsKeyId": default_key(call.region)})
 
 
 def find(arn: str) -> Any:

@@ -51,8 +51,7 @@ def drop_interfaces(region: str, ids: Iterable[str]) -> None:
 
 
 def placed(region: str, subnets: Iterable[str], groups: Iterable[str], code: str) -> list[Any]:
-    """The subnets, if they and the groups exist in one VPC; else Refused with the service's
-    code."""
+    """The subnets, if they and the groups exist in one VPC; else Refused with the service's code."""
     ec2 = backends.ec2(region)
     known = {id_: subnet for zone in ec2.subnets.values() for id_, subnet in zone.items()}
     found: dict[str, Any] = {id_: known.get(id_) for id_ in subnets}

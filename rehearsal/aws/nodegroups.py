@@ -1,5 +1,4 @@
-"""Managed node groups: instances with EKS's user data, as many as desired, ACTIVE when their nodes
-are Ready."""
+"""Managed node groups: instances with EKS's user data, as many as desired, ACTIVE when their nodes are Ready."""
 
 from __future__ import annotations
 
@@ -148,8 +147,7 @@ def _launch_data(owner: Cluster, given: Fields, profile: str) -> Fields:
 
 
 def _templated(owner: Cluster, template: Fields | None) -> Fields:
-    """Data of the instances from a launch template; NotBuilt where it has data that is not in the
-    rehearsal."""
+    """Data of the instances from a launch template; NotBuilt where it has data that is not in the rehearsal."""
     if not template:
         return {}
     named = {"LaunchTemplateId": template["id"], "Version": template.get("version")}

@@ -25,8 +25,7 @@ refuses(
 
 
 def quota_code(name: str, lifecycle: str | None) -> str:
-    """Code of the quota that such an instance counts against; a Capacity Block's counts against
-    none."""
+    """Code of the quota that such an instance counts against; a Capacity Block's counts against none."""
     family = {"g": "G", "p": "P"}.get(name[:1], "standard")
     if lifecycle == "spot":
         return SPOT_QUOTAS["P5" if name.startswith("p5") else family]
@@ -34,8 +33,7 @@ def quota_code(name: str, lifecycle: str | None) -> str:
 
 
 def check(alive: list[Any], name: str, lifecycle: str | None) -> None:
-    """Refused where one more instance of the type, beside those that are alive, exceeds its
-    quota."""
+    """Refused where one more instance of the type, beside those that are alive, exceeds its quota."""
     code, known = quota_code(name, lifecycle), backends.instance_types()
     beside = [
         one.instance_type for one in alive if quota_code(one.instance_type, one.lifecycle) == code

@@ -7,7 +7,8 @@ from typing import Any
 
 from trainyard import command_line
 from trainyard.live.questions.account import Account
-from trainyard.objects.iam.encryption import key_policy
+from trainyard.live.questions.caller import NotAnswered
+from trainyard.objects.iam.encryption import SYSTEM_LAUNCHES, USES, key_policy
 from trainyard.objects.iam.policies import Document, account_of
 from trainyard.objects.iam.read_policies import listed, matches, statements_of
 from trainyard.parts.parts import planned_parts
@@ -30,6 +31,82 @@ def key_checks(
         f"key {key}": lambda: key_errors(plan, key, account.key(key)),
         f"policy of key {key}": lambda: policy_errors(plan, key, account.key_policy(key)),
     }
+
+
+def default_key_checks(
+    account: Account, plan: EnvironmentPlan
+) -> dict[str, Callable[[], Iterable[InputError | InputWarning]]]:
+    """The question about the account's default key of EBS, which encrypts disks of nodes where the stack file
+    names no key; none where it names one."""
+    if plan.identity.kms_key_arn is not None:
+        return {}
+    return {
+        "default key of EBS": lambda: default_key_findings(
+            plan, account.default_key(), account.key_policy
+        )
+    }
+
+
+def default_key_findings(
+    plan: EnvironmentPlan, described: Mapping[str, Any], policy_of: Callable[[str], str]
+) -> Iterator[InputError | InputWarning]:
+    """A default key of a company that the launchers of nodes may not use. `described`: as KMS describes the key;
+    empty where it is AWS's own. EC2 takes the default key for each disk that is `encrypted` and names no key,
+    also where encryption by default is off (aws/karpenter-provider-aws#1407)."""
+    key = described.get("Arn")
+    if key is None or described.get("KeyManager") == "AWS":
+        return
+    enabled = (state := described.get("KeyState", NOT_FOUND)) == "Enabled"
+    try:
+        out = _kept_out(plan, key, policy_of(key)) if enabled else []
+    except NotAnswered as reason:
+        yield InputWarning(
+            path=PATH,
+            text=(
+                f"it is not set, so disks of nodes get the account's default key of EBS, {key}. Its policy was not"
+                f" read ({reason}), so nothing says whether Auto Scaling and Karpenter may use the key. Without"
+                " that instances end at launch with Client.InternalError"
+            ),
+        )
+        return
+    if enabled and not out:
+        return
+    yield InputError(
+        path=PATH,
+        must=(
+            "be set where Auto Scaling and Karpenter may not use the account's default key of EBS, which disks of"
+            " nodes get then: instances end at launch with Client.InternalError"
+        ),
+        got=f"no key, and the default {key}, "
+        + (f"whose policy does not let {' and '.join(out)} in" if enabled else state),
+        fix=(
+            f"write {key}, whose policy then needs what `trainyard policy {plan.identity.stack} --key` prints; or"
+            " have the owner of the key let everybody of the account use it through EC2, as docs/encryption.md shows"
+            if enabled
+            else "write the ARN of a key that is enabled"
+        ),
+        write=key if enabled else None,
+    )
+
+
+def _kept_out(plan: EnvironmentPlan, key: str, policy: str) -> list[str]:
+    """Launchers of nodes that the policy of the default key does not name. IAM gives neither of them a right to
+    that key."""
+    statements = statements_of(policy)
+    role = f"arn:aws:iam::{account_of(key)}:role/{plan.karpenter.role_name}"
+    launchers = {
+        "Auto Scaling": [
+            each
+            for each in key_policy(key, plan.identity.stack)["Statement"]
+            if each["Sid"] in SYSTEM_LAUNCHES
+        ],
+        "Karpenter": [{"Principal": {"AWS": role}, "Action": [*USES, "kms:CreateGrant"]}],
+    }
+    return [
+        name
+        for name, wanted in launchers.items()
+        if not all(_granted(each, statements) for each in wanted)
+    ]
 
 
 def key_errors(

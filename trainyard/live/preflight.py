@@ -20,7 +20,7 @@ from trainyard.live.backups import backup_checks
 from trainyard.live.boundary import boundary_checks
 from trainyard.live.copies import copy_checks, image_checks
 from trainyard.live.cost_tag import cost_tag_checks
-from trainyard.live.encryption import bucket_key_warnings, key_checks
+from trainyard.live.encryption import bucket_key_warnings, default_key_checks, key_checks
 from trainyard.live.endpoint_zones import endpoint_zone_checks
 from trainyard.live.existing.cluster import existing_cluster_checks
 from trainyard.live.existing.free_addresses import address_checks
@@ -154,6 +154,7 @@ def checks(
         **_reservation_checks(account, plan, wanted),
         **_release_checks(account, plan),
         **key_checks(account, plan),
+        **default_key_checks(account, plan),
         "keys of buckets": lambda: bucket_key_warnings(plan, caller),
         **boundary_checks(account, plan, caller),
         **copy_checks(account, plan),

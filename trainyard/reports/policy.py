@@ -16,6 +16,7 @@ from trainyard.catalog.aws.questions import (
     BUDGET_QUESTIONS,
     CLUSTER_QUESTIONS,
     COPY_QUESTIONS,
+    DEFAULT_KEY_QUESTIONS,
     LOG_QUESTIONS,
     VPC_QUESTIONS,
 )
@@ -141,6 +142,7 @@ def _questions(plan: EnvironmentPlan) -> set[str]:
         BUDGET_QUESTIONS: cost_tags(plan),
         LOG_QUESTIONS: plan.has_log_groups,
         COPY_QUESTIONS: plan.copies,
+        DEFAULT_KEY_QUESTIONS: plan.identity.kms_key_arn is None,
         BUCKET_QUESTIONS: any(each and each.statements for each in pods),
     }
     return of_stores.union(*(calls for calls, needed in asked.items() if needed))

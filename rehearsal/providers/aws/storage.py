@@ -52,8 +52,7 @@ class Lustre(Kind):
         return ({"FileSystemType": "LUSTRE"} if born else {}) | super().arguments(new, only)
 
     def remove(self, aws: Account, id_: str, state: Properties) -> None:
-        """Without a last backup, which is the provider's default; a scratch file system has none
-        anyway."""
+        """Without a last backup, which is the provider's default; a scratch file system has none anyway."""
         persistent = not str(state.get("deploymentType", "SCRATCH")).startswith("SCRATCH")
         backup = {"SkipFinalBackup": True} if persistent else None
         aws.call("fsx", "delete_file_system", FileSystemId=id_, LustreConfiguration=backup)

@@ -14,9 +14,19 @@ from rehearsal.aws import keys, services
 from tests.rehearsal.aws.test_eks import create_group, template
 from tests.rehearsal.aws.test_instances import Fleet
 from tests.rehearsal.aws.test_permissions import Somebody
-from tests.rehearsal.aws_world import REGION, Account, Network, create_cluster, refused, served
+from tests.rehearsal.aws_world import (
+    REGION,
+    Account,
+    Network,
+    create_cluster,
+    refused,
+    served,
+    speak_to,
+)
+from trainyard.live.questions.account import Account as Asked
 from trainyard.objects.deployer import KEY_CALLS
 from trainyard.objects.iam import encryption, policies
+from trainyard.plans.access import AccessPlan
 
 STACK = "demo"
 LAUNCH = policies.LAUNCHES
@@ -97,6 +107,35 @@ def test_an_instance_ends_where_the_key_is_disabled(account: Account, key: Key) 
     key.kms.disable_key(KeyId=key.arn.rpartition("/")[2])
     fleet = Fleet(account)
     assert reason(fleet, fleet.ec2, key) == "Client.InvalidKMSKey.InvalidState"
+
+
+def test_a_disk_that_names_no_key_has_the_default_of_the_account(
+    account: Account, key: Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launcher needs no right to AWS's own key, and the same rights to a key of a company."""
+    speak_to(account, monkeypatch)
+    fleet, asked = Fleet(account), Asked(AccessPlan(region=REGION))
+    unnamed = [{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 100, "Encrypted": True}}]
+
+    launches = {"Action": [*LAUNCH, "ec2:CreateTags", "iam:PassRole"], "Resource": "*"}
+    somebody = Somebody(account, "karpenter")
+
+    def ends(*statements: policies.Document) -> bool:
+        somebody.may(*policies.document(launches, *statements)["Statement"])
+        client = somebody.client("ec2")
+        [id_], errors = fleet.launch(client=client, BlockDeviceMappings=unnamed)
+        assert errors == []
+        return fleet.describe(id_)["State"]["Name"] == "terminated"
+
+    assert not ends() and asked.default_key() == {}
+    account.client("ec2").modify_ebs_default_kms_key_id(KmsKeyId=key.arn)
+    default = asked.default_key()
+    assert (default["Arn"], default["KeyManager"], default["KeyState"]) == (
+        key.arn,
+        "CUSTOMER",
+        "Enabled",
+    )
+    assert ends() and not ends(*encryption.node_volumes(key.arn)["Statement"])
 
 
 @pytest.mark.parametrize("lost", ["", "LaunchSystemNodes", "GrantSystemNodes"])

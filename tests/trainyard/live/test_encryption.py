@@ -11,9 +11,16 @@ from tests.support.stackfile import at, environment_plan, without
 from tests.support.stacks import KEY, planned
 from tests.support.tool import run_word
 from tests.trainyard.live.test_preflight import account
-from trainyard.live.encryption import bucket_key_warnings, key_checks, key_errors, policy_errors
+from trainyard.live.encryption import (
+    bucket_key_warnings,
+    default_key_checks,
+    key_checks,
+    key_errors,
+    policy_errors,
+)
+from trainyard.live.questions.caller import NotAnswered
 from trainyard.objects.iam.encryption import key_policy
-from trainyard.problems import InputError
+from trainyard.problems import InputError, InputWarning
 from trainyard.reports import policy as report
 
 SEALED = "a key of the company and logs"
@@ -45,6 +52,58 @@ def test_a_sound_key_with_the_printed_policy_has_no_error() -> None:
     told = account(key=SOUND, key_policy=json.dumps(PRINTED))
     checks = key_checks(told, planned(SEALED))
     assert len(checks) == 2 and [error for each in checks.values() for error in each()] == []
+
+
+DEFAULT = {"Arn": KEY, "KeyManager": "CUSTOMER", "KeyState": "Enabled"}
+THROUGH_EC2 = {
+    "Effect": "Allow",
+    "Principal": {"AWS": "*"},
+    "Action": ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*"]
+    + ["kms:CreateGrant", "kms:DescribeKey"],
+    "Resource": "*",
+    "Condition": {"StringEquals": {"kms:ViaService": "ec2.ap-northeast-2.amazonaws.com"}},
+}
+"""As the policy of EBS's own key."""
+
+
+def of_default(
+    *statements: dict[str, Any], stack: str = "dev", **described: Any
+) -> list[InputError | InputWarning]:
+    """Findings about the account's default key of EBS with these statements in its policy."""
+    told = account(
+        default_key=DEFAULT | described, key_policy=json.dumps({"Statement": [*statements]})
+    )
+    checks = default_key_checks(told, planned(stack))
+    return [finding for each in checks.values() for finding in each()]
+
+
+def test_a_default_key_of_ebs_that_launchers_may_not_use_is_refused() -> None:
+    """Karpenter's role has no right of IAM to it, so it does not help that the policy leaves all to IAM."""
+    [error] = of_default(*PRINTED["Statement"])
+    assert isinstance(error, InputError) and error.write == KEY
+    assert f"the default {KEY}, whose policy does not let Karpenter in" in error.got
+    assert f"write {KEY}, whose policy then needs what `trainyard policy dev --key`" in error.fix
+    [both] = of_default(PRINTED["Statement"][0])
+    assert isinstance(both, InputError) and "let Auto Scaling and Karpenter in" in both.got
+    [gone] = of_default(*PRINTED["Statement"], KeyState="PendingDeletion")
+    assert isinstance(gone, InputError) and gone.got.endswith(f"{KEY}, PendingDeletion")
+    assert gone.fix == "write the ARN of a key that is enabled" and gone.write is None
+
+
+def test_a_default_key_of_ebs_that_launchers_may_use_is_sound() -> None:
+    role = planned("dev").karpenter.role_name
+    karpenter = {"AWS": [f"arn:aws:iam::123456789012:role/{role}"]}
+    assert of_default(THROUGH_EC2) == []
+    assert of_default(*PRINTED["Statement"], THROUGH_EC2 | {"Principal": karpenter}) == []
+    assert of_default(KeyManager="AWS") == [], "EBS's own key, by its ARN"
+    assert of_default(stack=SEALED) == [], "disks have the key of the stack file"
+
+
+def test_a_default_key_of_ebs_whose_policy_nobody_may_read_is_a_warning() -> None:
+    told = account(default_key=DEFAULT, key_policy=NotAnswered("kms:GetKeyPolicy: AccessDenied"))
+    [check] = default_key_checks(told, planned("dev")).values()
+    [warning] = check()
+    assert isinstance(warning, InputWarning) and "(kms:GetKeyPolicy: AccessDenied)" in warning.text
 
 
 def test_a_key_of_a_bucket_that_another_account_owns_is_told() -> None:
@@ -97,17 +156,9 @@ def test_logs_need_nothing_of_the_key_where_the_stack_has_no_log_group() -> None
 
 def test_other_words_for_the_same_are_as_good() -> None:
     """The policy of EBS's own key lets everybody of the account in through EC2."""
-    through_ec2 = {
-        "Effect": "Allow",
-        "Principal": {"AWS": "*"},
-        "Action": ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*"]
-        + ["kms:CreateGrant", "kms:DescribeKey"],
-        "Resource": "*",
-        "Condition": {"StringEquals": {"kms:ViaService": "ec2.ap-northeast-2.amazonaws.com"}},
-    }
     account_id = {"Effect": "Allow", "Principal": {"AWS": "123456789012"}, "Action": "kms:*"}
     rest = [e for e in PRINTED["Statement"] if e["Sid"] in ("SendInterruptions", "WriteLogs")]
-    assert of_policy([through_ec2, account_id | {"Resource": "*"}, *rest]) == []
+    assert of_policy([THROUGH_EC2, account_id | {"Resource": "*"}, *rest]) == []
 
 
 def test_a_denial_lets_nobody_in() -> None:

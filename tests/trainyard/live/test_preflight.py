@@ -96,6 +96,7 @@ SOUND: dict[str, Any] = {
     "addresses": {},
     "public_addresses": (5, 4),
     "key": {},
+    "default_key": {},
     "key_policy": "",
     "cost_tag": "Active",
     "log_group": {},
@@ -976,7 +977,7 @@ def test_every_question_reads() -> None:
     asked = "".join(inspect.getsource(kind) for kind in kinds)
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', asked)
     reads = ("Get", "Describe", "Head", "List")
-    assert len(actions) == 61 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 62 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:

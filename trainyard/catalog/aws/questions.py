@@ -18,6 +18,7 @@ QUESTIONS = (
     "ec2:DescribeVpcEndpointServices",
     "ec2:DescribeVpcEndpoints",
     "ec2:DescribeVpcs",
+    "ec2:GetEbsDefaultKmsKeyId",
     "eks:DescribeAccessEntry",
     "eks:DescribeAddonVersions",
     "eks:DescribeCluster",
@@ -42,6 +43,9 @@ CLUSTER_QUESTIONS = (
 )
 """Calls by which a preview and `trainyard check --live` ask about an existing cluster."""
 
+DEFAULT_KEY_QUESTIONS = ("kms:DescribeKey", "kms:GetKeyPolicy")
+"""Calls by which `trainyard check --live` asks about the account's default key of EBS, where the stack file names
+no key."""
 COPY_QUESTIONS = ("ecr:DescribePullThroughCacheRules",)
 """The call of `trainyard check --live` about rules of pull-through caches, where images come from
 copies. It takes no resource (Service Authorization Reference)."""

@@ -24,6 +24,8 @@ from trainyard.plans.images import parts
 
 OWN_ADDRESS = "https://checkip.amazonaws.com"
 """Page of AWS that says from which address it is asked."""
+EBS_ALIAS = "alias/aws/ebs"
+"""AWS's own key of EBS, which encrypts disks until the account has another default."""
 _KUBELET = re.compile(r"\(k8s: (\d+\.\d+\.\d+),")
 """The kubelet in the description of an AMI of EKS (awslabs/amazon-eks-ami,
 `ami_component_description`; seen on AMIs from 2024-03-29 to 2026-09-03). Whether AWS keeps the
@@ -259,6 +261,11 @@ class Account(StoreQuestions, ClusterQuestions):
         """As KMS describes the key; empty where it knows none."""
         found = self._ask("kms:DescribeKey", unless="NotFound", KeyId=arn)
         return found.get("KeyMetadata", {})
+
+    def default_key(self) -> dict[str, Any]:
+        """The account's default key of EBS, as KMS describes it; empty where it is AWS's own, by its alias."""
+        key = self._ask("ec2:GetEbsDefaultKmsKeyId")["KmsKeyId"]
+        return {} if key.endswith(EBS_ALIAS) else {"Arn": key, **self.key(key)}
 
     def key_policy(self, arn: str) -> str:
         """The policy of a key, as JSON; empty where KMS knows no such key."""

@@ -27,8 +27,9 @@ ALLOWED_AGAIN = (
     " Karpenter keeps the refusal for up to 30 minutes"
 )
 """karpenter-provider-aws 1.14.1, pkg/cache/cache.go, ValidationTTL; a new pod asks at once."""
-REGISTERED = "Registered"
-"""Condition of a NodeClaim that has become a node, and reason of the event about it."""
+LAUNCHED, REGISTERED = "Launched", "Registered"
+"""Conditions of a NodeClaim that has an instance, and that has become a node; also reasons of the events about
+that (awslabs/operatorpkg, status/controller.go)."""
 
 
 def unready(snapshot: Snapshot, *, wanted: bool) -> Iterator[Finding]:
@@ -106,54 +107,78 @@ def silent_reservation(snapshot: Snapshot, waiting: Sequence[Object]) -> tuple[s
 
 
 def ended_at_launch(snapshot: Snapshot) -> Iterator[Finding]:
-    """Pools that a job may wait for and whose instances do not become nodes, with disks that a KMS key
-    of the stack file encrypts. EC2 says why an instance ended only to whoever describes it, and
-    Karpenter does not. Where Karpenter cannot read its queue either, which the key encrypts too, it
-    waits for the node."""
+    """Pools that a job may wait for and whose instances end before they are nodes. EC2 says why only to whoever
+    describes the instance, and Karpenter does not. Where Karpenter cannot read its queue either, which a KMS key of the
+    stack file encrypts, too, it waits for the node. Without such a key, only claims whose launch is among the events:
+    of an older one the event about its node may be gone after an hour."""
     keys = {obj["metadata"]["name"]: _key(obj) for obj in snapshot.of("ec2nodeclasses")}
-    lost = {*_ended(snapshot), *_missing(snapshot)}
+    ended = _ended(snapshot)
+    lost, seen = {*ended, *_missing(snapshot)}, ended & _with_event(snapshot, LAUNCHED)
     for pool in snapshot.of("nodepools"):
         name, key = pool["metadata"]["name"], keys.get(_class(pool))
-        claims = sorted(claim for claim in lost if claim.rpartition("-")[0] == name)
-        if claims and key and _wanted(snapshot, pool):
+        claims = sorted(
+            claim for claim in (lost if key else seen) if claim.rpartition("-")[0] == name
+        )
+        if claims and _wanted(snapshot, pool):
+            stack = snapshot.of_environment
+            why, do = _of_the_key(key, stack) if key else _of_the_account(name, stack)
             yield Finding(
                 what=f"NodePool {name}: what Karpenter launched did not join: {', '.join(claims)}",
-                why=(
-                    "EC2 ends an instance with Client.InternalError where Karpenter's role may not use"
-                    f" the KMS key of its disk, environment.kms_key_arn: {key}"
-                ),
-                do=(
-                    f"trainyard check --live{snapshot.of_environment} says what the policy of the key lacks, and"
-                    f" trainyard policy --key{snapshot.of_environment} prints it; Karpenter then launches again"
-                    " within 15 minutes, and at once after"
-                    f" kubectl delete nodeclaims {' '.join(claims)}"
-                ),
+                why=why,
+                do=f"{do}; Karpenter then launches again within 15 minutes, and at once after"
+                f" kubectl delete nodeclaims {' '.join(claims)}",
             )
+
+
+def _of_the_key(key: str, stack: str) -> tuple[str, str]:
+    """Cause and what to do where the stack file names the key of the disks. `stack`: option that names it."""
+    return (
+        "EC2 ends an instance with Client.InternalError where Karpenter's role may not use"
+        f" the KMS key of its disk, environment.kms_key_arn: {key}",
+        f"trainyard check --live{stack} says what the policy of the key lacks, and trainyard policy --key{stack}"
+        " prints it",
+    )
+
+
+def _of_the_account(pool: str, stack: str) -> tuple[str, str]:
+    """Causes and what to do where the disks have the account's default key (EC2 API, StateReason)."""
+    return (
+        "EC2 ends an instance with Client.InternalError where Karpenter's role may not use the key of its disk,"
+        " here the account's default key of EBS, and with Client.VolumeLimitExceeded where the account has no room"
+        " for the disk",
+        f"aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool}"
+        " --query 'Reservations[].Instances[].StateReason' prints which, and"
+        f" trainyard check --live{stack} asks about both",
+    )
 
 
 def _ended(snapshot: Snapshot) -> set[str]:
     """NodeClaims whose instance ended before it was a node."""
-    events = [
-        event
+    return _with_event(snapshot, *ENDING) - _with_event(snapshot, REGISTERED)
+
+
+def _with_event(snapshot: Snapshot, *reasons: str) -> set[str]:
+    """NodeClaims about which there is an event with one of the reasons."""
+    return {
+        about(event)
         for event in snapshot.of("events")
         if event.get("involvedObject", {}).get("kind") == "NodeClaim"
-    ]
-    nodes = {about(event) for event in events if event.get("reason") == REGISTERED}
-    return {about(event) for event in events if event.get("reason") in ENDING} - nodes
+        and event.get("reason") in reasons
+    }
 
 
 def _missing(snapshot: Snapshot) -> Iterator[str]:
     """NodeClaims that were launched long ago and are no nodes."""
     for claim in snapshot.of("nodeclaims"):
         launched, joined = (
-            condition_of(claim, kind).get("status") == "True" for kind in ("Launched", REGISTERED)
+            condition_of(claim, kind).get("status") == "True" for kind in (LAUNCHED, REGISTERED)
         )
         if launched and not joined and snapshot.age(claim) > JOINS_SECONDS:
             yield claim["metadata"]["name"]
 
 
 def _key(node_class: Object) -> str | None:
-    """The KMS key of the disks of a node class; None where AWS encrypts them with its own."""
+    """The KMS key that a node class names for its disks; None where they get the account's default key."""
     disks = node_class.get("spec", {}).get("blockDeviceMappings", [])
     return next((disk["ebs"]["kmsKeyID"] for disk in disks if disk["ebs"].get("kmsKeyID")), None)
 

@@ -97,13 +97,21 @@ KEY = "arn:aws:kms:eu-west-1:111122223333:key/1"
 
 
 def ended(
-    *, key: str | None = KEY, registered: bool = False, claims: Sequence[Object] = ()
+    *,
+    key: str | None = KEY,
+    registered: bool = False,
+    launched: bool = True,
+    claims: Sequence[Object] = (),
 ) -> list[str]:
     """What is said of a NodePool whose instances ended twice, or whose claims are these."""
     events = [
         {"reason": reason, "involvedObject": {"kind": "NodeClaim", "name": f"h100-{claim}"}}
         for claim in (() if claims else ("a1b2c", "d3e4f"))
-        for reason in ("TerminatingOnInterruption", *(["Registered"] if registered else []))
+        for reason in (
+            "TerminatingOnInterruption",
+            *(["Launched"] if launched else []),
+            *(["Registered"] if registered else []),
+        )
     ]
     ebs = {"encrypted": True, **({"kmsKeyID": key} if key else {})}
     node_class = {
@@ -128,8 +136,17 @@ def test_instances_that_end_before_they_are_nodes_name_the_key_of_their_disks():
     assert f"environment.kms_key_arn: {KEY}" in said and "trainyard policy --key" in said
 
 
-def test_instances_that_were_nodes_or_have_a_key_of_aws_are_not_named():
-    assert ended(registered=True) == [] and ended(key=None) == []
+def test_instances_that_were_nodes_are_not_named():
+    assert ended(registered=True) == ended(registered=True, key=None) == []
+
+
+def test_without_a_key_in_the_stack_file_the_default_of_ebs_and_the_quota_of_disks_are_named():
+    """Either ends instances at launch. Events live for an hour: of a claim without its launch nothing is known."""
+    [said] = ended(key=None)
+    assert "did not join: h100-a1b2c, h100-d3e4f" in said and "Client.VolumeLimitExceeded" in said
+    assert "the account's default key of EBS" in said
+    assert "Name=tag:karpenter.sh/nodepool,Values=h100 --query" in said
+    assert ended(key=None, launched=False) == [] and len(ended(launched=False)) == 1
 
 
 def test_a_claim_that_karpenter_waits_for_names_the_key_after_three_minutes():
