@@ -16,7 +16,7 @@ import pulumi_kubernetes as k8s
 
 from trainyard.catalog.limits import EMPTY_NODE_MINUTES, POOL_DELETE_MINUTES, POOL_MINUTES
 from trainyard.catalog.upstream import gpu_operator
-from trainyard.catalog.upstream.bottlerocket import FAMILY, LABEL, is_bottlerocket
+from trainyard.catalog.upstream.bottlerocket import FAMILY, LABEL, SYSTEM_GIB, is_bottlerocket
 from trainyard.objects.jobs.lnet import with_lnet_over_efa, with_lustre_client
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL, TAINT_VALUE
 from trainyard.plans.pools import GpuPoolPlan, NodeTypePlan
@@ -69,9 +69,6 @@ The pages: where EFA is attached, Bottlerocket would keep 220 MiB for each vCPU 
 which a pod has only if it requests them, and none does (bottlerocket-core-kit, sources/api/corndog,
 generate-hugepages-setting, which leaves a setting of ours as it is: sundog; bottlerocket#4290).
 Bottlerocket would report each boot to its makers."""
-BOTTLEROCKET_SYSTEM_GIB = 4
-"""Size of the volume with its system, which nothing else is written to (variants/*/Cargo.toml,
-os-image-size-gib)."""
 
 
 class GpuPool(pulumi.ComponentResource):
@@ -197,7 +194,7 @@ def _disks(plan: GpuPoolPlan) -> list[dict[str, Any]]:
     }
     if not is_bottlerocket(plan.ami):
         return [{"deviceName": "/dev/xvda", "rootVolume": True, "ebs": containers}]
-    system = {"volumeSize": f"{BOTTLEROCKET_SYSTEM_GIB}Gi", "volumeType": "gp3", **ends}
+    system = {"volumeSize": f"{SYSTEM_GIB}Gi", "volumeType": "gp3", **ends}
     return [
         {"deviceName": "/dev/xvda", "ebs": system},
         {"deviceName": "/dev/xvdb", "ebs": containers},

@@ -20,8 +20,7 @@ from rehearsal.aws import backends
 from rehearsal.aws.operations import Call, Fields, NotBuilt, Refused, answers, refuse, refuses
 
 RECLAIMED = 30 * 60
-"""Seconds before the end of a Capacity Block at which EC2 begins to terminate its instances (user
-guide)."""
+"""Seconds before the end of a Capacity Block at which EC2 begins to terminate its instances (user guide)."""
 _Tagged: Any = import_module("moto.ec2.models.core").TaggedEC2Resource
 """moto's base of things with tags, which filters and shows them by their attributes."""
 _moto: Any = import_module("moto.ec2.utils")
@@ -94,8 +93,7 @@ class CapacityReservation(_Tagged):
         return self.total_instance_count - len(self.users()) if gives else 0
 
     def users(self) -> list[Any]:
-        """Its instances: they hold their place until they are terminated, shutting down is not
-        enough."""
+        """Its instances: they hold their place until they are terminated, shutting down is not enough."""
         return [
             one
             for one in self.ec2_backend.all_instances()
@@ -125,8 +123,7 @@ def create_reservation(
     placement_group: str = "",
     tags: Fields | None = None,
 ) -> CapacityReservation:
-    """Somebody reserves or buys this. Times are ISO 8601 with a time zone; without a start it is
-    active now."""
+    """Somebody reserves or buys this. Times are ISO 8601 with a time zone; without a start it is active now."""
     ec2 = backends.ec2(zone[:-1])
     zone_id = _zone_id(ec2, zone)
     start_date, end_date = _time(starts), _time(ends)
@@ -253,8 +250,7 @@ def group_of(ec2: Any, data: Fields) -> Group | None:
 
 
 def reserved(ec2: Any, data: Fields, zone: str) -> CapacityReservation | None:
-    """The reservation that launch template data targets, if any; Refused where it cannot give an
-    instance."""
+    """The reservation that launch template data targets, if any; Refused where it cannot give an instance."""
     wanted, group = data.get("CapacityReservationSpecification") or {}, group_of(ec2, data)
     id_ = (wanted.get("CapacityReservationTarget") or {}).get("CapacityReservationId")
     if not id_:

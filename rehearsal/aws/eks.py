@@ -26,8 +26,7 @@ KINDS = {
     "AccessEntry": ("principalArn", "accessEntry", "access-entry"),
     "PodIdentityAssociation": ("associationId", "association", "podidentityassociation"),
 }
-"""Kind of a cluster's part → the parameter that names one, its word in answers, its word in
-ARNs."""
+"""Kind of a cluster's part → the parameter that names one, its word in answers, its word in ARNs."""
 WITHOUT_EKS = ("use1-az3", "usw1-az2", "cac1-az3")
 """Zone ids in which EKS places no control plane (eksctl, pkg/az/az.go); a list of its own, so that
 an error in the program's is seen."""
@@ -73,8 +72,7 @@ class Cluster:
         return self.view["status"] in ("ACTIVE", "UPDATING")
 
     def add(self, kind: str, key: str, part: Any) -> Fields:
-        """Keep the part and answer with it; ResourceInUseException where there is one of that
-        key."""
+        """Keep the part and answer with it; ResourceInUseException where there is one of that key."""
         parameter, word, in_arn = KINDS[kind]
         refuse(key in self.parts[kind], IN_USE, f"{kind} already exists: {key}")
         arn = self.view["arn"].replace(":cluster/", f":{in_arn}/")
@@ -99,16 +97,14 @@ def new_plane() -> Any:
 
 
 def only(call: Call, built: str) -> None:
-    """Refuse parameters that the account does not know what to do with, unless they turn something
-    off."""
+    """Refuse parameters that the account does not know what to do with, unless they turn something off."""
     for name in call.params.keys() - {*built.split(), "clusterName", "clientRequestToken"}:
         if call[name] and not (isinstance(call[name], dict) and call[name].get("enabled") is False):
             raise NotBuilt(f"{call.name} with {name}")
 
 
 def cluster(call: Call, *, active: bool = False) -> Cluster:
-    """The cluster a call is about; Refused where there is none, or it is not ACTIVE though it must
-    be."""
+    """The cluster a call is about; Refused where there is none, or it is not ACTIVE though it must be."""
     name = call["clusterName"] or call["name"]
     refuse(
         name not in CLUSTERS or CLUSTERS[name].region != call.region,
@@ -357,8 +353,7 @@ def _delete_cluster(call: Call) -> Fields:
 
 
 def _cluster_gone(found: Cluster) -> None:
-    """EKS's own interfaces and security group go too; the group stays behind where somebody still
-    uses it."""
+    """EKS's own interfaces and security group go too; the group stays behind where somebody still uses it."""
     paths.private_endpoint().unlink(missing_ok=True)
     network.drop_interfaces(found.region, found.interfaces)
     if not network.group_in_use(backends.ec2(found.region), found.group):

@@ -8,20 +8,27 @@ from rehearsal.aws import backends
 from rehearsal.aws.operations import Fields, answers, refuse, refuses
 from trainyard.catalog.aws.instances import ADDRESS_QUOTA, SPOT_QUOTAS
 from trainyard.catalog.aws.instances import QUOTAS as CODES
+from trainyard.catalog.aws.quotas import VOLUME_QUOTA, VOLUME_QUOTA_TIB
 
 _VCPUS = {"G": 1536.0, "P": 768.0, "P5": 768.0, "standard": 1280.0}
 QUOTAS = {code: _VCPUS[family] for codes in (CODES, SPOT_QUOTAS) for family, code in codes.items()}
 """Service Quotas' code → vCPUs of running instances; a fault of kind `quota` changes one."""
-VALUES = {ADDRESS_QUOTA: 5.0}
-"""Service Quotas' code → number of something else: public addresses."""
+VALUES = {ADDRESS_QUOTA: 5.0, VOLUME_QUOTA: float(VOLUME_QUOTA_TIB)}
+"""Service Quotas' code → number of something else: public addresses, TiB of gp3."""
+OTHERS = {VOLUME_QUOTA: "ebs"}
+"""Service Quotas' code → its service, where that is not EC2."""
 
 refuses(
     "service-quotas",
     "GetServiceQuota",
     "NoSuchResourceException",
     "The specified quota does not exist.",
-    lambda call: call["ServiceCode"] != "ec2" or call["QuotaCode"] not in QUOTAS | VALUES,
+    lambda call: call["QuotaCode"] not in _codes(call["ServiceCode"]),
 )
+
+
+def _codes(service: str) -> list[str]:
+    return [code for code in QUOTAS | VALUES if OTHERS.get(code, "ec2") == service]
 
 
 def quota_code(name: str, lifecycle: str | None) -> str:
@@ -50,7 +57,7 @@ def check(alive: list[Any], name: str, lifecycle: str | None) -> None:
 
 def _shown(code: str) -> Fields:
     return {
-        "ServiceCode": "ec2",
+        "ServiceCode": OTHERS.get(code, "ec2"),
         "QuotaCode": code,
         "Value": (QUOTAS | VALUES)[code],
         "Unit": "None",
@@ -60,5 +67,5 @@ def _shown(code: str) -> Fields:
 
 answers("service-quotas", "GetServiceQuota")(lambda call: {"Quota": _shown(call["QuotaCode"])})
 answers("service-quotas", "ListServiceQuotas")(
-    lambda call: {"Quotas": list(map(_shown, QUOTAS | VALUES))}
+    lambda call: {"Quotas": list(map(_shown, _codes(call["ServiceCode"])))}
 )

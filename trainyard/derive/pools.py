@@ -40,8 +40,7 @@ CAPACITY_TYPES = {
 AMIS = {"AL2023": versions.NODE_AMI, "Bottlerocket": bottlerocket.AMI}
 """Setting → Karpenter's alias of the nodes' AMI."""
 BLOCK_DRAIN_MINUTES = 10
-"""Karpenter drains a Capacity Block's nodes 40 minutes before its end, EC2 ends them 30 minutes
-before."""
+"""Karpenter drains a Capacity Block's nodes 40 minutes before its end, EC2 ends them 30 minutes before."""
 CNI = {"MINIMUM_IP_TARGET": 16, "WARM_IP_TARGET": 4}
 """Addresses that the VPC CNI holds on a node: 16 cover the pods of a training node. Its default is
 a whole interface in reserve, 100 addresses a node of the large types (amazon-vpc-cni-k8s,
@@ -50,8 +49,7 @@ NODE_ADDRESSES = 1 + sum(CNI.values())
 """Addresses of the subnet that a node takes, of a pool or for controllers: its own and those of CNI;
 efa-only interfaces take none."""
 ROOT_VOLUME_IOPS, ROOT_VOLUME_MBPS = 4000, 1000
-"""Speed of the root volume of a pool's nodes. EBS sells a quarter MB/s at most for each of gp3's
-IOPS."""
+"""Speed of the root volume of a pool's nodes. EBS sells a quarter MB/s at most for each of gp3's IOPS."""
 SYSTEM, UPDATES = "system nodes", "updates of system nodes"
 FIRST_WEIGHT = 100
 """Weight of the first choice of several types; the next one has one less."""
@@ -76,8 +74,7 @@ class PoolUse:
     gpus_per_node: int
     efa_per_node: int
     quota: Mapping[str, int]
-    """Service Quotas code → vCPUs at max_nodes; empty for Capacity Blocks, which have none of
-    these."""
+    """Service Quotas code → vCPUs at max_nodes; empty for Capacity Blocks, which have none of these."""
     addresses: int
     """Addresses that it takes of its subnet, at max_nodes."""
     at_once: Mapping[str, int]
@@ -184,8 +181,7 @@ def _prefetched(name: str, pool: PoolConfig, jobs: Mapping[str, JobConfig]) -> t
 
 
 def pool_uses(wanted: EnvironmentConfig, jobs: Mapping[str, JobConfig]) -> dict[str, PoolUse]:
-    """Use of every pool of an environment. `jobs`: all of the stack, those that are files among
-    them."""
+    """Use of every pool of an environment. `jobs`: all of the stack, those that are files among them."""
     return {name: pool_use(name, pool, wanted.zone, jobs) for name, pool in wanted.pools.items()}
 
 
@@ -230,16 +226,14 @@ def _hours(reservation: ReservationConfig | None) -> float | None:
 
 
 def quota_code(kind: InstanceType, capacity: str) -> str | None:
-    """The Service Quotas code that nodes of a type count against; None for a Capacity Block, and
-    where unknown."""
+    """The Service Quotas code that nodes of a type count against; None for a Capacity Block, and where unknown."""
     if capacity == "block":
         return None
     return kind.spot_quota if capacity == "spot" else QUOTAS[kind.quota]
 
 
 def system_quota(system: SystemNodesPlan) -> dict[str, int]:
-    """Service Quotas code → vCPUs of the system nodes; empty for a type whose name tells
-    neither."""
+    """Service Quotas code → vCPUs of the system nodes; empty for a type whose name tells neither."""
     return {code: system.nodes * vcpus for code, vcpus in _quota_of_one(system).items()}
 
 
@@ -276,12 +270,17 @@ def quota_of_up(
     """Service Quotas code → who takes how many vCPUs of it while the stack's own jobs run: system
     nodes, nodes that a pool keeps, and nodes of jobs."""
     takers = {code: {SYSTEM: vcpus} for code, vcpus in system_quota(system).items()}
-    wanted = nodes_wanted(jobs.values())
-    for name, use in uses.items():
-        if nodes := max(use.kept_nodes, min(use.max_nodes, wanted[name])):
-            for code, vcpus in use.certain_quota(nodes).items():
-                takers.setdefault(code, {})[name] = vcpus
+    for name, nodes in nodes_of_up(uses, jobs).items():
+        for code, vcpus in uses[name].certain_quota(nodes).items():
+            takers.setdefault(code, {})[name] = vcpus
     return takers
+
+
+def nodes_of_up(uses: Mapping[str, PoolUse], jobs: Mapping[str, JobPlan]) -> dict[str, int]:
+    """Pool → nodes that it keeps, or that jobs of the stack have there; without pools that have neither."""
+    wanted = nodes_wanted(jobs.values())
+    most = {n: max(use.kept_nodes, min(use.max_nodes, wanted[n])) for n, use in uses.items()}
+    return {name: nodes for name, nodes in most.items() if nodes}
 
 
 def quota_needed(uses: Mapping[str, PoolUse], system: SystemNodesPlan) -> dict[str, int]:

@@ -30,7 +30,7 @@ from trainyard.live.log_group import log_group_checks
 from trainyard.live.principals import principal_checks
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
-from trainyard.live.quotas import lustre_checks, public_address_checks, quota_checks
+from trainyard.live.quotas import disk_checks, lustre_checks, public_address_checks, quota_checks
 from trainyard.live.reach import address_errors, asks_address, first_update_errors
 from trainyard.live.releases import (
     ami_errors,
@@ -151,6 +151,7 @@ def checks(
         "instance types on offer": lambda: offer_findings(plan, account.offers(types)),
         **quota_checks(account, plan),
         **lustre_checks(account, plan),
+        **disk_checks(account, plan, wanted),
         **_reservation_checks(account, plan, wanted),
         **_release_checks(account, plan),
         **key_checks(account, plan),

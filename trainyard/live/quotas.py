@@ -1,19 +1,21 @@
-"""Quotas: whether the account has room for the nodes and the Lustre file systems of an environment, and public
-addresses for its NAT gateways."""
+"""Quotas: whether the account has room for the nodes of an environment, their disks and its Lustre file systems, and
+public addresses for its NAT gateways."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from trainyard.catalog.aws.instances import ADDRESS_QUOTA
+from trainyard.catalog.aws.quotas import VOLUME_QUOTA, more_of_quota
 from trainyard.catalog.aws.storage import LUSTRE_QUOTA_GIB, LUSTRE_QUOTAS
+from trainyard.derive.disks import GIB_A_TIB, disks_of_up, disks_when_full, in_tib
 from trainyard.derive.pools import SYSTEM, quota_of_up, quota_takers
 from trainyard.live.questions.account import Account
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.networks import AnyNetworkPlan, OwnNetworkPlan
 from trainyard.plans.stores import LustrePlan
 from trainyard.problems import InputError, InputWarning
-from trainyard.stores.lustre_rules import more_of_quota
+from trainyard.settings.environment import EnvironmentConfig
 
 Finding = InputError | InputWarning
 
@@ -39,10 +41,7 @@ def _findings(
     if full + others <= quota:
         return
     now = quota_of_up(plan.capacity, plan.jobs, plan.system_nodes).get(code, {})
-    command = (
-        "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code"
-        f" {code} --desired-value {full + others} --region {plan.identity.region}"
-    )
+    command = more_of_quota("ec2", code, full + others, plan.identity.region)
     if not now or sum(now.values()) + others <= quota:
         promised = _guaranteed(plan, code)
         kept = not promised or promised + others <= quota
@@ -103,7 +102,7 @@ def _lustre_findings(
     limit = LUSTRE_QUOTA_GIB if quota is None else quota
     if total + others <= limit:
         return
-    command = more_of_quota(code, total + others, plan.identity.region)
+    command = more_of_quota("fsx", code, total + others, plan.identity.region)
     beside = f", beside {others} that others use" * bool(others)
     if quota is None:
         yield InputWarning(
@@ -118,6 +117,46 @@ def _lustre_findings(
         must=f"need at most the {limit:g} GiB of quota {code}",
         got=f"{total} of {deployment} for {', '.join(sizes)}{beside}",
         fix=f"run `{command}`, or lower capacity_gib",
+    )
+
+
+def disk_checks(
+    account: Account, plan: EnvironmentPlan, wanted: EnvironmentConfig
+) -> dict[str, Callable[[], Iterator[Finding]]]:
+    """The question about the quota that disks of nodes take from."""
+    full = disks_when_full(wanted)
+    now = disks_of_up(wanted, plan.capacity, plan.jobs)
+    return {
+        f"quota {VOLUME_QUOTA}": lambda: _disk_findings(
+            plan.identity.region, full, now, *account.disks(plan.identity)
+        )
+    }
+
+
+def _disk_findings(
+    region: str, full: Mapping[str, int], now: Mapping[str, int], quota: float, others: int
+) -> Iterator[Finding]:
+    """Disks that exceed the quota while the stack's own jobs run, or only those of full pools: then `up` works.
+    `full`, `now`: GiB by taker. `others`: GiB of others."""
+    room, total = quota * GIB_A_TIB - others, sum(full.values())
+    if total <= room:
+        return
+    command = more_of_quota("ebs", VOLUME_QUOTA, in_tib(total + others), region)
+    beside = f", beside {others} that others use" * bool(others)
+    if sum(now.values()) <= room:
+        yield InputWarning(
+            path="environment.pools",
+            text=f"quota {VOLUME_QUOTA} is {quota:g} TiB, enough for the jobs of this stack; in all disks take"
+            f" {total} GiB for {', '.join(full)}{beside}. EC2 ends instances beyond it at launch: lower"
+            f" root_volume_gib, or run `{command}` before larger jobs",
+        )
+        return
+    yield InputError(
+        path="environment.pools",
+        must=f"need at most the {quota:g} TiB of quota {VOLUME_QUOTA} for disks, or instances end at launch with"
+        " Client.VolumeLimitExceeded",
+        got=f"{sum(now.values())} GiB for {', '.join(now)}{beside}",
+        fix=f"run `{command}`, or lower root_volume_gib",
     )
 
 
@@ -145,8 +184,5 @@ def _address_errors(network: OwnNetworkPlan, quota: float, others: int) -> Itera
         path="environment.network.nat",
         must=f"need at most the {quota:g} public addresses of quota {ADDRESS_QUOTA}",
         got=f"{wanted} for NAT gateways" + f", beside {others} that others use" * bool(others),
-        fix=(
-            f"{fewer}run `aws service-quotas request-service-quota-increase --service-code ec2"
-            f" --quota-code {ADDRESS_QUOTA} --desired-value {wanted + others} --region {region}`"
-        ),
+        fix=f"{fewer}run `{more_of_quota('ec2', ADDRESS_QUOTA, wanted + others, region)}`",
     )

@@ -27,6 +27,7 @@ from trainyard.rules.cluster import (
     trainer_errors,
     training_operator_errors,
 )
+from trainyard.rules.disks import disk_warnings
 from trainyard.rules.endpoint import endpoint_warnings
 from trainyard.rules.isolated import isolation_errors, isolation_warnings
 from trainyard.rules.network import network_errors, network_warnings, zone_errors
@@ -196,6 +197,7 @@ def environment_warnings(
     yield from support_warnings(wanted, now.date())
     yield from system_node_warnings(region, wanted)
     yield from pool_warnings(wanted, now)
+    yield from disk_warnings(region, wanted)
     yield from hours_warnings("environment.jobs", wanted.jobs, wanted.pools, now)
     for part, settings in wanted_parts(wanted):
         yield from part.warnings(settings, region, wanted)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from trainyard.catalog.aws.quotas import more_of_quota
 from trainyard.catalog.aws.storage import (
     LUSTRE_QUOTA_GIB,
     LUSTRE_QUOTAS,
@@ -45,16 +46,8 @@ def quota_warnings(stores: Mapping[str, LustreConfig], region: str) -> Iterator[
             yield At("environment.storage").warning(
                 f"{', '.join(sizes)} take {total} GiB of {deployment}, and quota {code} is {LUSTRE_QUOTA_GIB}"
                 " GiB in an account that asked for no more: run"
-                f" `{more_of_quota(code, total, region)}` before `pulumi up`"
+                f" `{more_of_quota('fsx', code, total, region)}` before `pulumi up`"
             )
-
-
-def more_of_quota(code: str, gib: int, region: str) -> str:
-    """The command that asks for a larger quota of FSx."""
-    return (
-        "aws service-quotas request-service-quota-increase --service-code fsx --quota-code"
-        f" {code} --desired-value {gib} --region {region}"
-    )
 
 
 def backup_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:

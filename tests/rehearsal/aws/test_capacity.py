@@ -342,6 +342,10 @@ def test_quotas_are_told_and_can_be_set(account: Account) -> None:
     assert account.world("POST", "faults", {"kind": "quota", "code": "L-0", "value": 1})[0] == 404
     with refused("NoSuchResourceException"):
         quotas.get_service_quota(ServiceCode="ec2", QuotaCode="L-0")
+    disks = quotas.get_service_quota(ServiceCode="ebs", QuotaCode="L-7A658B76")["Quota"]
+    assert (disks["ServiceCode"], disks["Value"]) == ("ebs", 50)
+    with refused("NoSuchResourceException"):
+        quotas.get_service_quota(ServiceCode="ec2", QuotaCode="L-7A658B76")
 
 
 def test_spot_and_on_demand_have_quotas_of_their_own_and_blocks_none(

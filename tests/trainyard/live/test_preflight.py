@@ -93,6 +93,7 @@ SOUND: dict[str, Any] = {
     "offers": {**SYSTEM, "g6e.48xlarge": [ZONE], "p5.48xlarge": [ZONE]},
     "quota": (768, 0),
     "lustre_storage": (100800, 0),
+    "disks": (50.0, 0),
     "addresses": {},
     "public_addresses": (5, 4),
     "key": {},
@@ -508,6 +509,26 @@ def test_lustre_beyond_the_quota_of_the_account_is_refused_and_beyond_the_defaul
     )
     for one in said:
         assert f"{beside}" in str(one) and f"--desired-value {120000 + others} --region" in str(one)
+
+
+def test_disks_beyond_the_quota_are_refused_where_jobs_take_them_and_else_a_warning() -> None:
+    """System nodes have 100 GiB; two of four nodes of g6e have jobs, and h100 has none."""
+
+    def said(*edits: Edit, quota: float = 50.0, others: int = 0) -> list[str]:
+        told = found(*edits, disks=(quota, others))
+        return [f"{type(one).__name__} {one}" for one in told if "L-7A658B76" in str(one)]
+
+    large = at("pools.g6e.root_volume_gib", 16000)
+    full = 100 + 4 * 16000 + 2 * 200
+    [warned] = said(large)
+    assert warned.startswith("InputWarning environment.pools: quota L-7A658B76 is 50 TiB, enough ")
+    assert f"disks take {full} GiB for system nodes, g6e, h100. EC2 ends" in warned
+    assert "--service-code ebs --quota-code L-7A658B76 --desired-value 63 --region ap-" in warned
+    [refused] = said(large, others=20000)
+    assert refused.startswith("InputError environment.pools: must need at most the 50 TiB of quota")
+    assert "got 32100 GiB for system nodes, g6e, beside 20000 that others use. Fix: run" in refused
+    assert "--desired-value 83 --region" in refused
+    assert said(large, quota=63) == said() == said(others=49900) == []
 
 
 def test_a_capacity_block_needs_no_quota_and_says_what_is_free_or_when_it_begins() -> None:
@@ -977,7 +998,7 @@ def test_every_question_reads() -> None:
     asked = "".join(inspect.getsource(kind) for kind in kinds)
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', asked)
     reads = ("Get", "Describe", "Head", "List")
-    assert len(actions) == 62 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 64 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
@@ -1109,6 +1130,21 @@ def test_lustre_of_others_is_counted_by_its_deployment(ours: Account) -> None:
             fsx.add_response("describe_file_systems", {"FileSystems": every})
         assert ours.lustre_storage(ME, "PERSISTENT_2") == (200000, 1200)
         assert ours.lustre_storage(ME, "SCRATCH_2") == (None, 10800)
+
+
+def test_disks_of_others_are_counted_in_gib(ours: Account) -> None:
+    own = {"trainyard:project": "trainyard", "trainyard:stack": "dev"}.items()
+    every = [
+        {"Size": 200, "Tags": [{"Key": k, "Value": v} for k, v in own]},
+        {"Size": 100},
+        {"Size": 30, "Tags": [{"Key": "trainyard:stack", "Value": "dev"}]},
+    ]
+    with Stubber(ours._clients["servicequotas"]) as quotas, Stubber(ours._clients["ec2"]) as ec2:
+        asked = {"ServiceCode": "ebs", "QuotaCode": "L-7A658B76"}
+        quotas.add_response("get_service_quota", {"Quota": {"Value": 50.0}}, asked)
+        gp3 = {"Filters": [{"Name": "volume-type", "Values": ["gp3"]}]}
+        ec2.add_response("describe_volumes", {"Volumes": every}, gp3)
+        assert ours.disks(ME) == (50, 130)
 
 
 def test_a_reservation_that_ec2_does_not_know_is_empty_and_one_that_is_denied_not_answered(

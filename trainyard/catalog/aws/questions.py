@@ -14,6 +14,7 @@ QUESTIONS = (
     "ec2:DescribeInstances",
     "ec2:DescribeRouteTables",
     "ec2:DescribeSubnets",
+    "ec2:DescribeVolumes",
     "ec2:DescribeVpcAttribute",
     "ec2:DescribeVpcEndpointServices",
     "ec2:DescribeVpcEndpoints",

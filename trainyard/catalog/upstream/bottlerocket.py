@@ -15,6 +15,9 @@ IMAGE = "/aws/service/bottlerocket/aws-k8s-{kubernetes}-nvidia/x86_64/{release}/
 """Parameter of Systems Manager with the id of its AMI, where Karpenter looks. `release`: without the v."""
 NEWEST = "/aws/service/bottlerocket/aws-k8s-{kubernetes}-nvidia/x86_64/latest/image_version"
 """Parameter with the newest release and its commit, such as 1.11.1-104f8e0f (bottlerocket#2617)."""
+SYSTEM_GIB = 4
+"""Size of the volume with its system, which nothing else is written to (variants/*/Cargo.toml,
+os-image-size-gib)."""
 KUBERNETES = ("1.34", "1.35", "1.36", "1.37")
 """Minor releases of Kubernetes with such a variant (folder variants, and the notes of v1.53.0, v1.61.0 and
 v1.66.0)."""

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from trainyard.catalog.aws.instances import ADDRESS_QUOTA, default_vcpus, quota_of
+from trainyard.catalog.aws.quotas import VOLUME_QUOTA
 from trainyard.catalog.upstream import al2023, bottlerocket
 from trainyard.existing.cluster_faults import AddOnFound, ClusterFound
 from trainyard.live.questions.caller import TIMEOUTS, Filters, NotAnswered, once
@@ -242,6 +243,14 @@ class Account(StoreQuestions, ClusterQuestions):
             and one.get("Placement", {}).get("Tenancy") != "host"
             and not _is_of(one, me, node_group)
         )
+
+    def disks(self, me: Identity) -> tuple[float, int]:
+        """TiB of gp3 that the region gives the account, and GiB of gp3 that others than this stack have."""
+        quota = self._ask(
+            "servicequotas:GetServiceQuota", ServiceCode="ebs", QuotaCode=VOLUME_QUOTA
+        )["Quota"]["Value"]
+        every = self._ask("ec2:DescribeVolumes", filters={"volume-type": ["gp3"]})["Volumes"]
+        return quota, sum(one["Size"] for one in every if not me.owns(tags_of(one)))
 
     @cached_property
     def _every_instance(self) -> Callable[[], list[dict[str, Any]]]:
