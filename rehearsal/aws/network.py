@@ -16,9 +16,10 @@ from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.operations import Call, Fields, answers, follows, refuse, refuses
 from rehearsal.aws.quotas import VALUES
 from trainyard.catalog.aws.instances import ADDRESS_QUOTA
+from trainyard.catalog.aws.quotas import VPC_QUOTA
 
-VPCS, ADDRESSES = 5, VALUES[ADDRESS_QUOTA]
-"""Quotas of a new account, the default VPC not counted."""
+VPCS, ADDRESSES = VALUES[VPC_QUOTA], VALUES[ADDRESS_QUOTA]
+"""Quotas of a new account, of whose VPCs one is the default VPC."""
 SERVICES = ("10.100.0.0/16", "172.20.0.0/16")
 """Ranges of services of clusters whose owner names none."""
 PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
@@ -118,7 +119,7 @@ refuses(
     "CreateVpc",
     "VpcLimitExceeded",
     "The maximum number of VPCs has been reached.",
-    lambda call: sum(not vpc.is_default for vpc in call.ec2.vpcs.values()) >= VPCS,
+    lambda call: len(call.ec2.vpcs) >= VPCS,
 )
 refuses(
     "ec2",

@@ -8,14 +8,14 @@ from rehearsal.aws import backends
 from rehearsal.aws.operations import Fields, answers, refuse, refuses
 from trainyard.catalog.aws.instances import ADDRESS_QUOTA, SPOT_QUOTAS
 from trainyard.catalog.aws.instances import QUOTAS as CODES
-from trainyard.catalog.aws.quotas import VOLUME_QUOTA, VOLUME_QUOTA_TIB
+from trainyard.catalog.aws.quotas import VOLUME_QUOTA, VOLUME_QUOTA_TIB, VPC_QUOTA
 
 _VCPUS = {"G": 1536.0, "P": 768.0, "P5": 768.0, "standard": 1280.0}
 QUOTAS = {code: _VCPUS[family] for codes in (CODES, SPOT_QUOTAS) for family, code in codes.items()}
 """Service Quotas' code → vCPUs of running instances; a fault of kind `quota` changes one."""
-VALUES = {ADDRESS_QUOTA: 5.0, VOLUME_QUOTA: float(VOLUME_QUOTA_TIB)}
-"""Service Quotas' code → number of something else: public addresses, TiB of gp3."""
-OTHERS = {VOLUME_QUOTA: "ebs"}
+VALUES = {ADDRESS_QUOTA: 5.0, VOLUME_QUOTA: float(VOLUME_QUOTA_TIB), VPC_QUOTA: 5.0}
+"""Service Quotas' code → number of something else: public addresses, TiB of gp3, VPCs."""
+OTHERS = {VOLUME_QUOTA: "ebs", VPC_QUOTA: "vpc"}
 """Service Quotas' code → its service, where that is not EC2."""
 
 refuses(

@@ -30,7 +30,13 @@ from trainyard.live.log_group import log_group_checks
 from trainyard.live.principals import principal_checks
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
-from trainyard.live.quotas import disk_checks, lustre_checks, public_address_checks, quota_checks
+from trainyard.live.quotas import (
+    disk_checks,
+    lustre_checks,
+    public_address_checks,
+    quota_checks,
+    vpc_quota_checks,
+)
 from trainyard.live.reach import address_errors, asks_address, first_update_errors
 from trainyard.live.releases import (
     ami_errors,
@@ -145,6 +151,7 @@ def checks(
         **endpoint_zone_checks(account, plan.network),
         **store_checks(account, plan, wanted),
         **backup_checks(account, plan),
+        **vpc_quota_checks(account, plan.network),
         **public_address_checks(account, plan.network),
         **state_checks(account, back_end()),
         "zones": lambda: zone_findings(plan, wanted.zone_id, account.zones()),

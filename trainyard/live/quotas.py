@@ -1,12 +1,12 @@
 """Quotas: whether the account has room for the nodes of an environment, their disks and its Lustre file systems, and
-public addresses for its NAT gateways."""
+a VPC and public addresses for its network."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from trainyard.catalog.aws.instances import ADDRESS_QUOTA
-from trainyard.catalog.aws.quotas import VOLUME_QUOTA, more_of_quota
+from trainyard.catalog.aws.quotas import VOLUME_QUOTA, VPC_QUOTA, more_of_quota
 from trainyard.catalog.aws.storage import LUSTRE_QUOTA_GIB, LUSTRE_QUOTAS
 from trainyard.derive.disks import GIB_A_TIB, disks_of_up, disks_when_full, in_tib
 from trainyard.derive.pools import SYSTEM, quota_of_up, quota_takers
@@ -158,6 +158,28 @@ def _disk_findings(
         got=f"{sum(now.values())} GiB for {', '.join(now)}{beside}",
         fix=f"run `{command}`, or lower root_volume_gib",
     )
+
+
+def vpc_quota_checks(
+    account: Account, network: AnyNetworkPlan
+) -> dict[str, Callable[[], Iterator[InputError]]]:
+    """The question, where the stack makes its VPC."""
+    if not isinstance(network, OwnNetworkPlan):
+        return {}
+    me = network.identity
+    return {f"quota {VPC_QUOTA}": lambda: _vpc_errors(me.region, *account.vpcs(me))}
+
+
+def _vpc_errors(region: str, quota: float, others: int) -> Iterator[InputError]:
+    """No room for the VPC of the stack. `others`: VPCs of the account that are not of this stack."""
+    if others + 1 > quota:
+        command = more_of_quota("vpc", VPC_QUOTA, others + 1, region)
+        yield InputError(
+            path="environment.network",
+            must=f"need at most the {quota:g} VPCs of quota {VPC_QUOTA}",
+            got=f"one, beside {others} that others use",
+            fix=f"run `{command}`, or write vpc_id and private_subnets of an existing VPC",
+        )
 
 
 def public_address_checks(

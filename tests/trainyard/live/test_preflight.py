@@ -96,6 +96,7 @@ SOUND: dict[str, Any] = {
     "disks": (50.0, 0),
     "addresses": {},
     "public_addresses": (5, 4),
+    "vpcs": (5, 4),
     "key": {},
     "default_key": {},
     "key_policy": "",
@@ -447,6 +448,17 @@ def test_more_nat_gateways_than_public_addresses_are_refused() -> None:
     assert "--desired-value 6 --region" in many
     [none] = errors(public_addresses=(5, 5))
     assert "got 1 for NAT gateways, beside 5 that others use. Fix: run `aws" in none
+
+
+def test_an_account_without_room_for_the_vpc_is_refused() -> None:
+    """A stack that has its VPC already is not counted among the others."""
+    assert errors(vpcs=(5, 4)) == errors(EXISTING_VPC, vpc=SOUND_VPC, vpcs=(5, 5)) == []
+    [full] = errors(vpcs=(5, 5))
+    assert full.startswith(
+        "environment.network: must need at most the 5 VPCs of quota L-F678F1CE; got one, beside 5 that others"
+    )
+    assert "--service-code vpc --quota-code L-F678F1CE --desired-value 6 --region ap-" in full
+    assert full.endswith("`, or write vpc_id and private_subnets of an existing VPC")
 
 
 def test_a_quota_that_only_full_pools_exceed_is_a_warning() -> None:
@@ -998,7 +1010,7 @@ def test_every_question_reads() -> None:
     asked = "".join(inspect.getsource(kind) for kind in kinds)
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', asked)
     reads = ("Get", "Describe", "Head", "List")
-    assert len(actions) == 64 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 67 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
@@ -1130,6 +1142,22 @@ def test_lustre_of_others_is_counted_by_its_deployment(ours: Account) -> None:
             fsx.add_response("describe_file_systems", {"FileSystems": every})
         assert ours.lustre_storage(ME, "PERSISTENT_2") == (200000, 1200)
         assert ours.lustre_storage(ME, "SCRATCH_2") == (None, 10800)
+
+
+def test_vpcs_of_others_are_counted_with_the_default_and_without_shared_ones(ours: Account) -> None:
+    ec2 = boto3.client("ec2", REGION)
+    own = [
+        {"Key": f"trainyard:{key}", "Value": ME.tags("network")[f"trainyard:{key}"]}
+        for key in ("project", "stack")
+    ]
+    before = len(ec2.describe_vpcs()["Vpcs"])
+    for tags in ([], own):
+        made = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+        ec2.create_tags(Resources=[made], Tags=[*tags, {"Key": "x", "Value": "y"}])
+    with Stubber(ours._clients["servicequotas"]) as quotas:
+        asked = {"ServiceCode": "vpc", "QuotaCode": "L-F678F1CE"}
+        quotas.add_response("get_service_quota", {"Quota": {"Value": 5.0}}, asked)
+        assert before and ours.vpcs(ME) == (5, before + 1)
 
 
 def test_disks_of_others_are_counted_in_gib(ours: Account) -> None:

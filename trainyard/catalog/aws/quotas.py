@@ -8,6 +8,9 @@ VOLUME_QUOTA = "L-7A658B76"
 ebs; listings of live accounts, 2025)."""
 VOLUME_QUOTA_TIB = 50
 """Its default."""
+VPC_QUOTA = "L-F678F1CE"
+""""VPCs per Region" (service code vpc; 5 in a new account, of which the default VPC is one). More of them bring more
+internet gateways (VPC user guide, amazon-vpc-limits)."""
 
 
 def more_of_quota(service: str, code: str, value: int, region: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainyard.catalog.aws.endpoints import S3, service_name
+from trainyard.catalog.aws.quotas import VPC_QUOTA
 from trainyard.existing.store_faults import RuleFound
 from trainyard.existing.vpc_faults import EVERYWHERE, SubnetFound, VpcFound
 from trainyard.live.questions.caller import Caller, Filters
@@ -131,6 +132,14 @@ class NetworkQuestions(Caller):
                 for one in known
             },
         )
+
+    def vpcs(self, me: Identity) -> tuple[float, int]:
+        """Number of VPCs that the region gives the account, and of its VPCs that others than this stack have. Those
+        that another account shares do not count."""
+        quota = self._ask("servicequotas:GetServiceQuota", ServiceCode="vpc", QuotaCode=VPC_QUOTA)
+        mine = [self._ask("sts:GetCallerIdentity")["Account"]]
+        every = self._ask("ec2:DescribeVpcs", filters={"owner-id": mine})["Vpcs"]
+        return quota["Quota"]["Value"], sum(not me.owns(tags_of(one)) for one in every)
 
     def without_s3(self, vpc: str, subnets: Sequence[str]) -> list[str]:
         """Subnets whose route table has no gateway endpoint for S3."""
