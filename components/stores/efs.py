@@ -66,14 +66,19 @@ class Efs(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, protect=plan.keep),
         )
         targets = [
+            # Named by its zone, so that another training zone moves none that both have: EFS takes one a zone. No
+            # store has a dot in its name.
             aws.efs.MountTarget(
-                # The training zone's has the store's own name, whichever zone that is.
-                f"{name}-{zone[-1]}" if number else name,
+                f"{name}.{zone[-1]}",
                 file_system_id=file_system.id,
                 subnet_id=place.subnet_in[zone],
                 security_groups=[group.id],
-                # Until the last volume is gone clients must reach it, or their unmount hangs.
-                opts=pulumi.ResourceOptions(parent=self, depends_on=[nfs]),
+                opts=pulumi.ResourceOptions(
+                    parent=self,
+                    # Until the last volume is gone clients must reach it, or their unmount hangs.
+                    depends_on=[nfs],
+                    aliases=[pulumi.Alias(name=f"{name}-{zone[-1]}" if number else name)],
+                ),
             )
             for number, zone in enumerate(plan.zones)
         ]

@@ -144,7 +144,7 @@ WAITS: dict[str, list[str]] = {
         "Addon aws-fsx-csi-driver",
         "PersistentVolume training-scratch-volume",
     ],
-    "PersistentVolumeClaim training-home-claim": ["Addon aws-efs-csi-driver", "MountTarget home"],
+    "PersistentVolumeClaim training-home-claim": ["Addon aws-efs-csi-driver", "MountTarget home.a"],
     "PersistentVolume training-scratch-volume": ["LustreFileSystem scratch"],
     # FSx refuses a group that is still closed; clients reach a store until the last volume is gone.
     "LustreFileSystem scratch": [
@@ -153,7 +153,7 @@ WAITS: dict[str, list[str]] = {
         "SecurityGroupIngressRule scratch-988",
         "SecurityGroupIngressRule scratch-1018",
     ],
-    "MountTarget home": ["SecurityGroupIngressRule home-nfs"],
+    "MountTarget home.a": ["SecurityGroupIngressRule home-nfs"],
     "NatGateway network-nat-a": ["InternetGateway network"],
     "pulumi:providers:kubernetes cluster": ["eks:index:Cluster cluster"],
 }
@@ -174,14 +174,14 @@ DOES_NOT_WAIT: dict[str, list[str]] = {
         "NodeGroup system",
     ],
     "FileSystem home": ["eks:index:Cluster cluster", "Vpc network"],
-    "MountTarget home": ["eks:index:Cluster cluster"],
+    "MountTarget home.a": ["eks:index:Cluster cluster"],
     "eks:index:Cluster cluster": [
         "NatGateway network-nat-a",
         "LustreFileSystem scratch",
-        "MountTarget home",
+        "MountTarget home.a",
     ],
     # A node takes longer to boot than EKS to make the DaemonSets that turn it Ready.
-    "NodeGroup system": [*FIRST, "LustreFileSystem scratch", "MountTarget home", "Addon coredns"],
+    "NodeGroup system": [*FIRST, "LustreFileSystem scratch", "MountTarget home.a", "Addon coredns"],
     "Role system": ["eks:index:Cluster cluster"],
     "Role cni": ["eks:index:Cluster cluster"],
     "Role gpu-nodes": ["eks:index:Cluster cluster"],
@@ -217,7 +217,7 @@ DOES_NOT_WAIT: dict[str, list[str]] = {
     ],
     TRAIN_JOB: [
         "NodePool h100-pool",
-        "MountTarget home",
+        "MountTarget home.a",
         "ClusterTrainingRuntime torch-distributed",
     ],
 }
@@ -482,7 +482,7 @@ def test_nodes_file_systems_and_jobs_share_the_training_zone(zone: str) -> None:
     subnet = {s.id: s.inputs["availabilityZone"] for s in graph.of("Subnet")}
     found = {
         subnet[graph["LustreFileSystem scratch"].inputs["subnetIds"]],
-        subnet[graph["MountTarget home"].inputs["subnetId"]],
+        subnet[graph[f"MountTarget home.{zone[-1]}"].inputs["subnetId"]],
         graph[TRAIN_JOB].inputs["spec"]["podTemplateOverrides"][0]["spec"]["nodeSelector"][
             "topology.kubernetes.io/zone"
         ],
@@ -1056,10 +1056,12 @@ def test_a_volume_of_efs_waits_for_the_mount_targets_of_all_zones() -> None:
     graph = environment(at("pools.h100.fallback_zones", away))
     subnet = {s.id: s.inputs["availabilityZone"] for s in graph.of("Subnet")}
     assert {t.name: subnet[t.inputs["subnetId"]] for t in graph.of("MountTarget")} == {
-        "home": "ap-northeast-2a",
-        "home-b": "ap-northeast-2b",
-        "home-c": "ap-northeast-2c",
+        "home.a": "ap-northeast-2a",
+        "home.b": "ap-northeast-2b",
+        "home.c": "ap-northeast-2c",
     }
+    before = {t.name: t.options.aliases[0].spec.name for t in graph.of("MountTarget")}
+    assert before == {"home.a": "home", "home.b": "home-b", "home.c": "home-c"}
     volume = graph["PersistentVolume training-home-volume"]
     assert volume.inputs["spec"]["csi"]["volumeHandle"] == "home-id"
     for target in graph.of("MountTarget"):

@@ -73,7 +73,7 @@ def test_the_graph_has_no_circle(graph: Graph) -> None:
 def test_nodes_and_file_systems_are_in_the_training_zones_subnet(graph: Graph) -> None:
     found = {
         graph["LustreFileSystem scratch"].inputs["subnetIds"],
-        graph["MountTarget home"].inputs["subnetId"],
+        graph["MountTarget home.a"].inputs["subnetId"],
         *(
             term["id"]
             for node_class in graph.of("EC2NodeClass")

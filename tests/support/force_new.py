@@ -303,7 +303,7 @@ CHANGES: dict[str, Change] = {
         replaces=(
             "FileSystem home",
             "FileSystemPolicy home",
-            "MountTarget home",
+            "MountTarget home.a",
             "Selection home-backups",
             "AccessPoint team-vision-home",
             "PersistentVolume training-home-volume",

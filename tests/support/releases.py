@@ -103,6 +103,10 @@ def today(release: Release) -> Graph:
 def lost(before: Iterable[Resource], after: Graph) -> dict[str, str]:
     """Type and name of each resource that an update replaces or deletes → what happens to it."""
     wanted = {(each["type"], each["name"]): each for each in json.loads(after.golden())}
+    for node in after.nodes.values():
+        for alias in node.options.aliases:
+            if alias.spec.name:
+                wanted.setdefault((node.kind, alias.spec.name), wanted[node.kind, node.name])
     found = {}
     for old in before:
         new = wanted.get((old["type"], old["name"]))
@@ -112,7 +116,7 @@ def lost(before: Iterable[Resource], after: Graph) -> dict[str, str]:
             found[_label(old)] = REPLACED
         else:
             moved = old.get("parent") != new.get("parent")
-            known = after.one(old["type"], old["name"]).options.aliases
+            known = after.one(new["type"], new["name"]).options.aliases
             assert known or not moved, f"{_label(old)} has another parent and no alias"
     return found
 

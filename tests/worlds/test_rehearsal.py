@@ -225,7 +225,6 @@ def test_another_zone_shows_what_would_be_replaced_where_that_is_allowed(harness
     replaced = set(re.findall(r"^  replaces `(\w+) ", shown, re.MULTILINE))
     assert replaced == {
         "LustreFileSystem",
-        "MountTarget",
         "PersistentVolume",
         "PersistentVolumeClaim",
     }

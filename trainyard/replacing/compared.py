@@ -24,6 +24,7 @@ from trainyard.replacing.deployed import Ask, Deployed, Show
 from trainyard.replacing.jobs import (
     admission,
     controllers,
+    mount_targets,
     mounted,
     namespaces,
     pinned,
@@ -39,6 +40,7 @@ _RULES = (
     immutable,
     kept_data,
     leaving,
+    mount_targets,
     mounted,
     moving,
     namespaces,
@@ -102,6 +104,7 @@ def compared(planned: Planned, lines: Lines, ask: Ask, show: Show, *, asks: bool
         errors += [
             *replacing.replacing_errors(plan, deployed),
             *stores.store_errors(plan, deployed),
+            *mount_targets.name_errors(plan, deployed),
             *immutable.immutable_errors(plan, deployed),
             *entries.entry_errors(plan, deployed),
             *kept_data.kept_errors(plan, deployed),

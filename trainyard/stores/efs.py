@@ -164,8 +164,8 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
     def errors_together(
         self, names: Sequence[str], wanted: EnvironmentConfig, zones: tuple[str, ...]
     ) -> Iterator[InputError]:
-        """Stores with the name of another store's mount target in a fallback zone: Pulumi refuses
-        two mount targets of one name."""
+        """Stores with the name that another store's mount target in a fallback zone had, and has as an alias: the
+        engine would take one for the other."""
         taken = {
             f"{name}-{zone[-1]}": (name, zone)
             for name in names

@@ -198,6 +198,7 @@ KINDS = (
     ),
     MountTarget(
         **described("efs", "MountTarget"),
+        alone=True,
         updates={"securityGroups": "modify_mount_target_security_groups"},
         chosen=words("securityGroups"),
         outputs={"ipAddress": "IpAddress"},

@@ -546,6 +546,13 @@ def test_a_change_replaces_where_no_update_can_do_it(
     assert bool(diff.replaces) is replaces
 
 
+def test_a_mount_target_goes_before_another_one_comes(
+    engine: Engine, world: dict[str, Thing]
+) -> None:
+    """EFS takes one a zone (pulumi-aws, provider/resources.go, DeleteBeforeReplace)."""
+    assert engine.diff(world["MountTarget"], subnetId="subnet-1").delete_before_replace
+
+
 @pytest.mark.parametrize(
     ("type_", "change"),
     [

@@ -32,7 +32,7 @@ RESOURCES: dict[str, list[str]] = {
     "security groups": ["SecurityGroup nodes", "SecurityGroup scratch", "SecurityGroup home"],
     "file system scratch": ["LustreFileSystem scratch"],
     "file system home": ["FileSystem home"],
-    "mount target home": ["MountTarget home"],
+    "mount target home": ["MountTarget home.a"],
     "cluster": ["eks:index:Cluster cluster"],
     "first add-ons": ["Addon vpc-cni", "Addon kube-proxy", "Addon eks-pod-identity-agent"],
     "system nodes": ["NodeGroup system"],
