@@ -57,6 +57,7 @@ _OF_A_TEAM = immutable.OF_A_TEAM | namespaces.TYPES
 """Types of resources that rules about the stack of a team look at."""
 _ERRORS = (
     controllers.operator_errors,
+    mount_targets.target_errors,
     mounted.mount_errors,
     pinned.pin_errors,
     queues.queue_errors,

@@ -27,19 +27,11 @@ def mount_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Itera
     lost = [*_lost(plan, deployed)]
     if not lost:
         return
-    runtimes = {
-        name: _claims(deployed.output(RUNTIME, name, "spec")) for name in deployed.names(RUNTIME)
-    }
-    jobs = [
-        (
-            name,
-            job["metadata"]["namespace"],
-            _claims(job["spec"]) | runtimes.get(runtime_of(job), set()),
-        )
-        for name, _, job in going_of_others(plan, deployed, show)
-    ]
+    jobs = going_jobs(plan, deployed, show)
     for path, space, claim in lost:
-        mounting = [name for name, where, claims in jobs if where == space and claim in claims]
+        mounting = [
+            name for name, where, specs in jobs if where == space and claim in _claims(specs)
+        ]
         if mounting:
             yield At(path).must(
                 "stay as it is while jobs that have not ended mount it: Kubernetes keeps a claim until its last pod is"
@@ -49,6 +41,27 @@ def mount_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Itera
                 fix="write it as it was, and change it when they have ended; kubectl --namespace"
                 f" {space} delete <kind> <name> ends one",
             )
+
+
+def going_jobs(
+    plan: EnvironmentPlan, deployed: Deployed, show: Show
+) -> list[tuple[str, str, list[Object]]]:
+    """Name, namespace and specs of each job of others that has not ended: its own, and that of its runtime."""
+    return [
+        (
+            name,
+            job["metadata"]["namespace"],
+            [job["spec"], deployed.output(RUNTIME, runtime_of(job), "spec") or {}],
+        )
+        for name, _, job in going_of_others(plan, deployed, show)
+    ]
+
+
+def mounts(store: str, plan: EnvironmentPlan, namespace: str, specs: list[Object]) -> bool:
+    """True of a job that mounts the store by a claim of its namespace."""
+    _, workspace = _spaces(plan).get(namespace, ("", None))
+    own = {each.name for each in workspace.claims if each.store == store} if workspace else set()
+    return not own.isdisjoint(_claims(specs))
 
 
 def _lost(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[tuple[str, str, str]]:
@@ -78,6 +91,6 @@ def _path(plan: EnvironmentPlan, team: str, store: str) -> str:
     return f"environment.teams.{team}.stores" if of_a_team else f"environment.storage.{store}"
 
 
-def _claims(spec: Object | None) -> set[str]:
-    """Claims that a spec names."""
-    return {each["claimName"] for each in maps_in(spec) if isinstance(each.get("claimName"), str)}
+def _claims(specs: list[Object]) -> set[str]:
+    """Claims that the specs of a job name."""
+    return {each["claimName"] for each in maps_in(specs) if isinstance(each.get("claimName"), str)}
