@@ -13,8 +13,11 @@ from botocore.exceptions import ClientError
 
 from rehearsal.aws import backends, capacity, instances, quotas
 from tests.rehearsal.aws.test_instances import Fleet
-from tests.rehearsal.aws_world import NEVER, REGION, Account, Network, refused, served
+from tests.rehearsal.aws_world import NEVER, REGION, Account, Network, refused, served, speak_to
 from trainyard.catalog.aws.instances import GPU_TYPES
+from trainyard.live.questions.account import Account as Asked
+from trainyard.plans.access import AccessPlan
+from trainyard.plans.identity import Identity
 
 ODCR, BLOCK = "cr-00000000000000001", "cr-00000000000000002"
 P5: dict[str, Any] = {"type_": "p5.48xlarge", "zones": "a"}
@@ -346,6 +349,19 @@ def test_quotas_are_told_and_can_be_set(account: Account) -> None:
     assert (disks["ServiceCode"], disks["Value"]) == ("ebs", 50)
     with refused("NoSuchResourceException"):
         quotas.get_service_quota(ServiceCode="ec2", QuotaCode="L-7A658B76")
+
+
+def test_disks_and_vpcs_are_counted_as_a_live_check_counts_them(
+    account: Account, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The account has its default VPC and that of the fleet."""
+    speak_to(account, monkeypatch)
+    asked, me = Asked(AccessPlan(region=REGION)), Identity(project="p", stack="s", region=REGION)
+    before = asked.disks(me)
+    disk = {"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 300, "VolumeType": "gp3"}}
+    fleet.launch(BlockDeviceMappings=[disk])
+    assert before[0] == 50 and asked.disks(me) == (50, before[1] + 300)
+    assert asked.vpcs(me) == (5, 2)
 
 
 def test_spot_and_on_demand_have_quotas_of_their_own_and_blocks_none(
