@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainyard.derive.branches import conditions_at
-from trainyard.derive.shell import words_of
+from trainyard.derive.shell import text_at, words_of
 from trainyard.derive.variables import values_at, with_values
 
 STARTS = re.compile(
@@ -107,15 +107,10 @@ class Launch:
 def script_of(command: Sequence[str]) -> str:
     """Script that a command runs, as text: what follows a shell's -c, or the whole command. A shell
     that ends with exec "$@" runs the words behind its script, after the one for its name."""
-    shell = bool(command) and command[0].endswith("sh")
-    texts = [
-        number
-        for number, word in enumerate(command[:-1], 1)
-        if shell and re.fullmatch(r"-[a-z]*c", word)
-    ]
-    if not texts:
+    at = text_at(command)
+    if at is None:
         return " ".join(command)
-    text, rest = command[texts[0]], command[texts[0] + 2 :]
+    text, rest = command[at], command[at + 2 :]
     return script_of(rest) if rest and text.rstrip().endswith(HANDED_ON) else text
 
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
+SHELLS = ("bash", "sh", "dash", "ash", "zsh", "ksh")
+_WITH_A_FILE = ("--rcfile", "--init-file")
+"""Options of bash whose value is the next word."""
 _HEREDOC = re.compile(
     r"(?<!<)<<-?(?!<)[ \t]*(?P<quote>['\"]?)\\?(?P<end>[A-Za-z_]\w*)(?P=quote)(?P<rest>[^\n]*)\n"
     r"(?:.*?\n)??[ \t]*(?P=end)[ \t]*(?=\n|\Z)",
@@ -54,6 +59,26 @@ class Script:
     text: str
     commands: tuple[Command, ...]
     """None of a text that cannot be read so."""
+
+
+def text_at(words: Sequence[str]) -> int | None:
+    """Place of the text that a shell runs, in the words that start it: its first word that is no option, where an
+    option has the letter c (POSIX.1-2024, Utilities, sh; bash 5.2, Invoking Bash). None where no shell gets a text:
+    in `bash run.sh -c a.yaml` the -c is an option of run.sh."""
+    if not words or PurePosixPath(words[0]).name not in SHELLS:
+        return None
+    has_text, at = False, 1
+    while at < len(words) and words[at].startswith(("-", "+")):
+        option = words[at]
+        at += 1
+        if option in ("-", "--"):
+            break
+        if option.startswith("--"):
+            at += option in _WITH_A_FILE
+        else:
+            has_text |= option.startswith("-") and "c" in option
+            at += len(re.findall("[oO]", option))  # each has the name of an option behind it
+    return at if has_text and at < len(words) else None
 
 
 @functools.lru_cache(maxsize=64)

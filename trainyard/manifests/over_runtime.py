@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
 from trainyard.catalog.quantities import amount
 from trainyard.derive.scripts import launches
+from trainyard.derive.shell import text_at
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import JOBS, STEP, TRAINER, Container, items, look, mapping, words
 from trainyard.problems import InputError, InputWarning
-from trainyard.rules.scripts import SHELLS
 
 RESOURCES = (*TRAINER, "resourcesPerNode")
 PARTS = ("limits", "requests")
@@ -118,7 +117,7 @@ def arguments_stay(context: ManifestContext) -> Iterator[InputWarning]:
     command = words(context.get(*TRAINER, "command"))
     if not command or context.get(*TRAINER, "args") is not None:
         return
-    if PurePosixPath(command[0]).name in SHELLS and "-c" in " ".join(command[1:2]):
+    if text_at((*command, "a text from args")) is not None:
         return
     for container in _trained(context):
         if args := words(container.body.get("args")):

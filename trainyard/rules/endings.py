@@ -13,9 +13,8 @@ from pathlib import PurePosixPath
 
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.launchers import launcher_of
-from trainyard.derive.shell import READS_MORE, Command, Script, read_script
+from trainyard.derive.shell import READS_MORE, Command, Script, read_script, text_at
 from trainyard.problems import InputError, InputWarning
-from trainyard.rules.scripts import SHELLS
 
 Problems = Iterator[InputError | InputWarning]
 FOREVER = re.compile(
@@ -144,14 +143,13 @@ def _stays(branch: str) -> str:
 
 def _text(container: ContainerView) -> str:
     """The text that a shell gets by -c, behind the options of the shell as commands; empty where there is none."""
-    words = container.words
-    flags = [n for n, word in enumerate(words[:-1]) if re.fullmatch(r"-[a-z]*c", word)]
-    if not flags or PurePosixPath(words[0]).name not in SHELLS:
+    words, at = container.words, text_at(container.words)
+    if at is None:
         return ""
-    options = " ".join(words[1 : flags[0] + 1])
+    options = " ".join(words[1:at])
     errexit = "set -e\n" if re.search(r"(?:^| )-[a-z]*e|errexit", options) else ""
     pipefail = "set -o pipefail\n" if "pipefail" in options else ""
-    return f"{errexit}{pipefail}{words[flags[0] + 1]}"
+    return f"{errexit}{pipefail}{words[at]}"
 
 
 def _of_launch(container: ContainerView, script: Script, number: int, launcher: str) -> Problems:

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.policies import RESERVED_ENV
 from trainyard.derive.scripts import launches
+from trainyard.derive.shell import SHELLS, text_at
 from trainyard.problems import InputError, InputWarning
 from trainyard.rules.bash_syntax import syntax_error
 from trainyard.settings.reading.placeholders import WITHOUT_SHELL
@@ -21,7 +22,7 @@ from trainyard.settings.reading.yaml_file import as_yaml
 ARGUMENT_BYTES = 131_072
 """Longest argument or variable of a process, with the NUL at its end (MAX_ARG_STRLEN of Linux,
 include/uapi/linux/binfmts.h)."""
-SHELLS = ("bash", "sh", "dash")
+READ_BY_BASH = ("bash", "sh", "dash")
 """Shells whose scripts bash can read."""
 
 
@@ -81,7 +82,7 @@ def own_entrypoint(view: JobView, container: ContainerView) -> Iterator[InputWar
 def syntax(view: JobView, container: ContainerView) -> Iterator[InputError]:
     """A script that its shell cannot read."""
     script, words = container.script, container.words
-    is_shell = words[1:] and PurePosixPath(words[0]).name in SHELLS and script in words[-1]
+    is_shell = words[1:] and PurePosixPath(words[0]).name in READ_BY_BASH and script in words[-1]
     if not is_shell or {"\0", "\r"} & {*script}:
         return
     # Kubernetes makes $ of $$ in a command.
@@ -165,12 +166,10 @@ _TAKES_WORDS = re.compile(r"\$\{?[@*#0-9]|\b(?:shift|getopts|set\s+--)\b|\$[A-Z_
 
 def ignored_words(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
     """Words behind the text of a shell: they are its $0, $1 and so on, and nothing of its program."""
-    words = container.words
-    is_shell = bool(words) and PurePosixPath(words[0]).name in SHELLS
-    flags = [n for n, word in enumerate(words) if re.fullmatch(r"-[a-z]*c", word)]
-    if not is_shell or not flags or _TAKES_WORDS.search(" ".join(words[flags[0] + 1 :][:1])):
+    words, at = container.words, text_at(container.words)
+    if at is None or _TAKES_WORDS.search(words[at]):
         return
-    if lost := words[flags[0] + 2 :]:
+    if lost := words[at + 1 :]:
         yield container.where("script").warning(
             f"the program gets no {' '.join(lost)[:80]}: a shell keeps what stands behind the text of -c for"
             " $0, $1 and so on; write it into that text"

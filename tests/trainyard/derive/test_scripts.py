@@ -87,6 +87,17 @@ def test_what_is_no_start_is_none(script: str) -> None:
         (("/bin/sh", "-c", 'A=1\nexec "$@"', "sh", "torchrun", "a.py"), "torchrun a.py"),
         (("/bin/sh", "-c", 'exec "$@"', "sh", "/bin/bash", "-c", "python b.py"), "python b.py"),
         (("/bin/sh", "-c", 'exec "$@"'), 'exec "$@"'),
+        (("/workspace/run.sh", "-c", "a.yaml"), "/workspace/run.sh -c a.yaml"),
+        (("bash", "run.sh", "-c", "a.yaml"), "bash run.sh -c a.yaml"),
+        (("bash", "-x", "run.sh", "-c", "a.yaml"), "bash -x run.sh -c a.yaml"),
+        (("sh", "-", "run.sh", "-c", "a.yaml"), "sh - run.sh -c a.yaml"),
+        (("bash", "-euo", "pipefail", "-c", "torchrun a.py"), "torchrun a.py"),
+        (("bash", "--login", "-O", "extglob", "+x", "-c", "torchrun a.py"), "torchrun a.py"),
+        (("bash", "--rcfile", "/a", "-ceuo", "pipefail", "torchrun a.py"), "torchrun a.py"),
+        (("/bin/ash", "-c", "-e", "--", "torchrun a.py"), "torchrun a.py"),
+        (("zsh", "-lc", "torchrun a.py"), "torchrun a.py"),
+        (("bash", "-o"), "bash -o"),
+        (("bash", "-c"), "bash -c"),
     ],
 )
 def test_a_shell_that_hands_on_is_read_as_what_it_hands_on_to(

@@ -1191,6 +1191,11 @@ NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
         (SCRIPT, '[bash, -c, "torchrun train.py", --lr=1]'),
         "the program gets no --lr=1: a shell keeps what stands behind the text of -c",
     ),
+    "words that a shell with other options keeps": (
+        JOB,
+        (SCRIPT, '[ksh, -ceo, pipefail, "torchrun train.py", --lr=1]'),
+        "the program gets no --lr=1: a shell keeps what stands behind the text of -c",
+    ),
     "an address where transformers expects a folder": (
         JOB,
         script("torchrun run_clm.py --output_dir s3://bucket/out"),
@@ -1396,6 +1401,18 @@ def test_what_works_and_should_be_known_is_noted_alone(case: str) -> None:
     text, (there, instead), said = NOTED[case]
     [note] = judged(text.replace(there, instead, 1))
     assert note.startswith("warning: ") and " [x.yaml:" in note and said in note
+
+
+def test_arguments_of_the_runtime_that_a_text_ignores_are_no_matter() -> None:
+    over = OVER_GPUS.replace('image: "a/b:1",', 'image: "a/b:1", command: [run], args: [--old],')
+    assert judged(over.replace("[bash, -c,", "[bash, -lc,")) == []
+
+
+@pytest.mark.parametrize("starts", ["", "bash, start.sh, ", "/workspace/start.sh, "])
+def test_a_command_is_judged_as_a_whole_where_c_is_an_option_of_its_program(starts: str) -> None:
+    words = "torchrun, --standalone, train.py, -c, cfg.yaml"
+    [error] = judged(JOB.replace(SCRIPT, f"[{starts}{words}]"))
+    assert "must give torchrun a rendezvous endpoint that all nodes reach" in error
 
 
 @pytest.mark.parametrize(

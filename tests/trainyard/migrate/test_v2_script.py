@@ -120,3 +120,8 @@ def test_a_variable_of_unknown_origin_stays_a_variable_where_it_is_in_capitals()
 def test_a_text_of_a_shell_stays_the_text_it_is() -> None:
     text = script(command=["bash", "-c", "torchrun {a,b}.py $(ADATA) $(date)"])
     assert text.endswith("torchrun {a,b}.py ${ADATA} $(date)\n")
+
+
+def test_a_program_that_has_an_option_c_stays_the_program() -> None:
+    command = ["/workspace/run.sh", "-c", "configs/llama.yaml", "--nodes", "2"]
+    assert script(command=command).endswith("/workspace/run.sh -c configs/llama.yaml --nodes 2\n")
