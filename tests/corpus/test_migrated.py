@@ -72,21 +72,41 @@ def _is_named(name: str, path: Steps) -> bool:
     return any(way in _named(name) for way in ways) or any(it.startswith(whole) for it in said)
 
 
+def _roles(documents: list[Any], path: Steps) -> list[Steps]:
+    """The path, and those at which another role of its job has the same value."""
+    if "pytorchReplicaSpecs" not in path[:3]:
+        return [path]
+    roles = documents[path[0]]["spec"]["pytorchReplicaSpecs"]  # type: ignore[call-overload]
+    places = [(*path[:3], role, *path[4:]) for role in roles]
+    return [each for each in places if _value(documents, each) == _value(documents, path)]
+
+
+def _value(documents: list[Any], path: Steps) -> Any:
+    value: Any = documents
+    for step in path:
+        known = dict(enumerate(value)) if isinstance(value, list) else value
+        value = known.get(step) if isinstance(known, dict) else None
+    return value
+
+
 def _with_another(documents: list[Any], path: Steps) -> list[Any]:
-    made = copy.deepcopy(documents)
-    place: Any = made
-    for step in path[:-1]:
-        place = place[step]
-    value, last = place[path[-1]], path[-1]
-    if isinstance(value, bool | int):
-        other: Any = (not value) if isinstance(value, bool) else value + 1
-    elif last in ("numProcPerNode", "nprocPerNode"):
-        other = 7
-    else:
-        special = {"sizeLimit": "777Gi", "medium": "", "emptyDir": {"medium": "Memory"}}
-        other = special.get(str(last), f"{value}-other")
-    place[last] = other
+    """The documents with another value, in each role that has it: in one it would be a difference of the roles."""
+    made, other = copy.deepcopy(documents), _other(str(path[-1]), _value(documents, path))
+    for *above, last in _roles(documents, path):
+        place: Any = made
+        for step in above:
+            place = place[step]
+        place[last] = other
     return made
+
+
+def _other(field: str, value: Any) -> Any:
+    if isinstance(value, bool | int):
+        return (not value) if isinstance(value, bool) else value + 1
+    if field in ("numProcPerNode", "nprocPerNode"):
+        return 7
+    special = {"sizeLimit": "777Gi", "medium": "", "emptyDir": {"medium": "Memory"}}
+    return special.get(field, f"{value}-other")
 
 
 def _cases() -> list[tuple[str, Steps]]:
@@ -113,7 +133,8 @@ def _is_of_no_entry(name: str, path: Steps) -> bool:
 
 def _lost(name: str, path: Steps) -> list[str]:
     """The case, where nothing that is printed depends on the value or names it."""
-    if _is_named(name, path) or _is_of_no_entry(name, path):
+    places = _roles(documents_of(name), path)
+    if any(_is_named(name, place) for place in places) or _is_of_no_entry(name, path):
         return []
     said = _said(_with_another(documents_of(name), path), release_of(name))
     return [f"{name} {'.'.join(map(str, path))}"] if said == _usual(name) else []

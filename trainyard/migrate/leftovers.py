@@ -10,6 +10,7 @@ from typing import Any
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.manifests.document import REPLICAS, Path, Workload, look
 from trainyard.migrate.printed import Printed
+from trainyard.migrate.replicas import alike
 from trainyard.migrate.secrets_left_out import NOT_SHOWN
 from trainyard.migrate.training import Training
 from trainyard.settings.reading.secrets.secrets import HIDDEN
@@ -91,7 +92,8 @@ def _is_referred_to(runtime: Workload, jobs: Sequence[Workload]) -> bool:
 def _not_in_entry(
     workload: Workload, named: Collection[Path], said: Printed
 ) -> Iterator[tuple[Path, Any]]:
-    """(path, value) of fields; what is not in the entry as a whole comes as a whole."""
+    """(path, value) of fields; what is not in the entry as a whole comes as a whole, and what replicas have alike
+    comes once."""
     same = {path for pattern in SAME_FOR_ALL for path in workload.find(pattern)}
     same |= {
         path
@@ -107,8 +109,11 @@ def _not_in_entry(
         same |= {*workload.find("metadata namespace")}
     leaves = (path for path, _ in _leaves(workload.body) if not _is_below(path, named))
     covered = same | {path for path in leaves if path not in same and said.has(workload, path)}
+    seen = set[Path]()
     for path in _missing(workload.body, (), covered, named):
-        yield path, workload.get(*path)
+        if path not in seen:
+            yield path, workload.get(*path)
+        seen |= {*alike(workload, path)}
 
 
 def _is_below(path: Path, named: Collection[Path]) -> bool:

@@ -12,7 +12,6 @@ from trainyard.catalog import versions
 from trainyard.derive.policies import RESERVED_ENV
 from trainyard.manifests.context import ManifestContext, contexts_of
 from trainyard.manifests.document import (
-    REPLICAS,
     Container,
     Path,
     Workload,
@@ -23,6 +22,7 @@ from trainyard.migrate.leftovers import differences, left_over
 from trainyard.migrate.names import entry_name
 from trainyard.migrate.printed import Printed
 from trainyard.migrate.ranks import gpus_and_ranks
+from trainyard.migrate.replicas import in_any_replica
 from trainyard.migrate.result import Migration, NotMigrated
 from trainyard.migrate.secrets_left_out import leave_out_secrets, without_secrets
 from trainyard.migrate.target import names_to_fill_in, pool_for
@@ -181,17 +181,11 @@ def _list_other_fields(migration: Migration, job: Workload, container: Container
             ]
             named |= {*paths}
             for path in paths:
-                in_any_replica = (_in_replica(path), job.get(*path))
-                if in_any_replica not in seen:
+                field = (in_any_replica(path), job.get(*path))
+                if field not in seen:
                     sentences.append(f"{job.where(*path)}: {text}")
-                    seen.append(in_any_replica)
+                    seen.append(field)
     return named
-
-
-def _in_replica(path: Path) -> Path:
-    """The path of a field of a replica, whichever it is."""
-    depth = len(REPLICAS)
-    return (*REPLICAS, "*", *path[depth + 1 :]) if path[:depth] == REPLICAS else path
 
 
 def _migrate_labels(migration: Migration, job: Workload) -> None:

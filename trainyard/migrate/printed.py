@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from trainyard.manifests.document import Path, Workload, of_body
+from trainyard.migrate.replicas import alike
 from trainyard.migrate.result import Migration, NotMigrated
 
 REMOVED = object()
@@ -32,10 +33,12 @@ class Printed:
         return self._said(self.job, self.others)
 
     def has(self, workload: Workload, path: Path) -> bool:
-        """True where the value at a path of an object is in the entry or in a sentence."""
+        """True where the value at a path of an object is in the entry or in a sentence. It changes in all replicas
+        that have it: in one alone it would be printed as their difference."""
         if workload.where(*path) in self.whole:
             return True
-        changed = (_with(workload, path, value) for value in _instead(workload.get(*path)))
+        places = alike(workload, path)
+        changed = (_with(workload, places, value) for value in _instead(workload.get(*path)))
         return any(self._said_with(workload, each) != self.whole for each in changed)
 
     def _said_with(self, workload: Workload, changed: Workload) -> str:
@@ -67,10 +70,12 @@ def _instead(value: Any) -> Iterator[Any]:
     yield REMOVED
 
 
-def _with(workload: Workload, path: Path, value: Any) -> Workload:
-    """The object with another value at a path; each value keeps its line."""
-    made = of_body(_put(workload.body, path, value))
-    return replace(made, file=workload.file, lines=workload.lines)
+def _with(workload: Workload, paths: Sequence[Path], value: Any) -> Workload:
+    """The object with another value at these paths; each value keeps its line."""
+    body = workload.body
+    for path in paths:
+        body = _put(body, path, value)
+    return replace(of_body(body), file=workload.file, lines=workload.lines)
 
 
 def _put(body: Any, path: Path, value: Any) -> Any:

@@ -244,6 +244,46 @@ def test_the_limits_of_restarts_of_a_pytorch_job_are_said(
     assert "restarts: 3" in said and "elasticPolicy.maxRestarts [" not in said
 
 
+# Pods of another role that are alike.
+
+
+def test_what_both_roles_have_is_named_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A value that is changed in one role to see where it is printed makes the roles unlike."""
+    job = pytorch_job(
+        command=["bash", "-c", 'torchrun train.py --lr "$1"', "x", "--lr=3"],
+        volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "fsx"}}],
+        volumeMounts=[{"name": "data", "mountPath": "/data", "subPath": "a", "readOnly": True}],
+        lifecycle={"preStop": {"exec": {"command": ["sleep", "30"]}}},
+    )
+    roles = job["spec"]["pytorchReplicaSpecs"]
+    pod = roles["Master"]["template"]["spec"]
+    pod |= {
+        "terminationGracePeriodSeconds": 600,
+        "hostIPC": True,
+        "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["data"]}],
+        "activeDeadlineSeconds": 7200,
+    }
+    alone = named_as_not_in_the_entry(migrated(tmp_path, capsys, job)[1])
+    assert {"subPath: a", "command[4]: --lr=3", "terminationGracePeriodSeconds: 600"} <= {*alone}
+    roles["Worker"] = copy.deepcopy(roles["Master"])
+    assert named_as_not_in_the_entry(migrated(tmp_path, capsys, job)[1]) == alone
+    roles["Worker"]["template"]["spec"]["terminationGracePeriodSeconds"] = 30
+    unlike = named_as_not_in_the_entry(migrated(tmp_path, capsys, job)[1])
+    assert {*alone} - {*unlike} == {"terminationGracePeriodSeconds: 600"}
+    [line] = [line for line in unlike if line.startswith("termination")]
+    assert "30 in Worker, 600 in Master" in line and len(unlike) == len(alone)
+
+
+def named_as_not_in_the_entry(said: str) -> list[str]:
+    """The last step of each field that is not in the entry, with its value."""
+    section = said.partition("# Not in the entry:\n")[2]
+    lines = re.match(r"(?:#   .*\n)*", section)
+    found = re.findall(r"\.([\w\[\]]+) \[x\.yaml:\d+\](: .*)", lines[0] if lines else "")
+    return sorted("".join(each) for each in found)
+
+
 # Pods of another role that are not alike.
 
 
