@@ -116,8 +116,9 @@ DIFFERENT: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("PyTorchJob entry",),
         "an entry says how many processes a pod has, and this file does not",
     ),
-    ("the nodes meet at", FILES, "names of hosts are looked up in files only"),
-    ("the nodes meet at", ("TrainJob file",), "the way out names the pods of the kind"),
+    ("the nodes meet at", ("entry",), "the way out names the pods of the kind"),
+    ("the nodes meet at", ("PyTorchJob entry",), "the same"),
+    ("the nodes meet at", ("TrainJob file",), "the same, and the namespace"),
     ("the nodes meet at", ("PyTorchJob file",), "the same"),
 )
 """Words of a problem, the ways of writing a job that get it, and why the others do not."""

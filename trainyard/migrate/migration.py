@@ -18,6 +18,7 @@ from trainyard.manifests.document import (
     look,
     mapping,
 )
+from trainyard.migrate.hosts import meeting_of_variable
 from trainyard.migrate.leftovers import differences, left_over
 from trainyard.migrate.names import entry_name
 from trainyard.migrate.printed import Printed
@@ -135,7 +136,7 @@ def _converted(
     config_maps = {other.name: other for other in others if other.kind == "ConfigMap"}
     Volumes(migration, trains.pod, container, config_maps).migrate()
     for variable in trains.variables:
-        _migrate_variable(migration, variable)
+        _migrate_variable(migration, job, variable)
     _migrate_labels(migration, job)
     if trains.pull_secrets:
         migration.entry["pull_secrets"] = [*dict.fromkeys(trains.pull_secrets)]
@@ -197,7 +198,7 @@ def _migrate_labels(migration: Migration, job: Workload) -> None:
         )
 
 
-def _migrate_variable(migration: Migration, variable: Mapping[str, Any]) -> None:
+def _migrate_variable(migration: Migration, job: Workload, variable: Mapping[str, Any]) -> None:
     name, secret = str(variable.get("name")), look(variable, "valueFrom", "secretKeyRef")
     if name in (*RESERVED_ENV, *SET_BY_V1):
         migration.changed.append(f"env.{name}: removed; the Trainer or the script sets it")
@@ -216,7 +217,10 @@ def _migrate_variable(migration: Migration, variable: Mapping[str, Any]) -> None
             f"env.{name}: keep it in a Secret: secrets: {{{name}: {{secret: …, key: …}}}}"
         )
     else:
-        migration.entry.setdefault("env", {})[name] = str(variable.get("value") or "")
+        written = str(variable.get("value") or "")
+        value, changes = meeting_of_variable(job, migration.name, name, written)
+        migration.entry.setdefault("env", {})[name] = value
+        migration.changed += changes
 
 
 def _words(value: Any) -> str:

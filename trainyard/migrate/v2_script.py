@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from trainyard.derive.policies import RESERVED_ENV
 from trainyard.derive.scripts import Launch, launches
 from trainyard.manifests.document import Container, Workload
+from trainyard.migrate.hosts import meeting_of_script
 
 NOT_DONE = (
     f"Trainer v2 sets only {', '.join(RESERVED_ENV)}.",
@@ -52,11 +53,13 @@ def v2_script(
 ) -> Script:
     """The script of the container of a job with so many nodes. `is_defined`: True for the name of a variable that
     the container may have."""
-    text, added = _with_rendezvous(_shell_text(container, is_defined), nodes)
+    text, met = meeting_of_script(job, _shell_text(container, is_defined))
+    text, added = _with_rendezvous(text, nodes)
     exports = _exports(job, text) if job.kind == "PyTorchJob" else {}
     return Script(
         text="".join(f"export {name}={value}\n" for name, value in exports.items()) + text,
         changes=(
+            *met,
             *added,
             *(f"script: exports {name} from PET_*: Trainer v2 does not set it" for name in exports),
         ),

@@ -21,6 +21,7 @@ from trainyard.rules.buckets import identity_warnings
 from trainyard.rules.checkpoints import checkpoint_errors, checkpoint_warnings, place_to_save
 from trainyard.rules.elastic import elastic_errors, elastic_warnings
 from trainyard.rules.gangs import gang_errors, switched_off
+from trainyard.rules.hosts import entry_host_warnings
 from trainyard.rules.jobs import controller_fix, job_problems
 from trainyard.rules.loads import load_errors, load_warnings, shared_place_errors
 from trainyard.rules.model_memory import model_memory_warnings
@@ -64,6 +65,7 @@ def judged(
         mounts = {f"{mount.path.rstrip('/')}/": store for store, mount in job.storage.items()}
         warnings += weak_writes(view, mounts, environment)
         warnings += [problem for problem in problems if isinstance(problem, InputWarning)]
+        warnings += entry_host_warnings(view, name, job)
         warnings += elastic_warnings(at, job, environment)
         warnings += identity_warnings(view, job, environment)
         warnings += runtime_warnings(at, job, environment)

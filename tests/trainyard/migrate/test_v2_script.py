@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from rehearsal.kubelet.environment import expand
 from trainyard.manifests.document import of_body
 from trainyard.migrate.migration import migrate
+from trainyard.migrate.result import Migration
 
 VARIABLES = {"ADATA": "/data/a b*", "lower": "it's $5"}
 """Variables of the container."""
@@ -58,8 +60,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def script(*words: str, **container: Any) -> str:
-    """The script of a PyTorchJob whose container runs torchrun with these words."""
+def migration(*words: str, **container: Any) -> Migration:
+    """The result for a PyTorchJob whose container runs torchrun with these words."""
     body = {
         "name": "pytorch",
         "image": "a/b:1",
@@ -70,7 +72,12 @@ def script(*words: str, **container: Any) -> str:
     template = {"spec": {"containers": [body]}}
     spec = {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": template}}}
     job = of_body({"kind": "PyTorchJob", "metadata": {"name": "mine"}, "spec": spec})
-    return str(migrate(job).entry["script"])
+    return migrate(job)
+
+
+def script(*words: str, **container: Any) -> str:
+    """The script of its entry."""
+    return str(migration(*words, **container).entry["script"])
 
 
 def words_of(text: str, programs: Path) -> list[str]:
@@ -125,3 +132,34 @@ def test_a_text_of_a_shell_stays_the_text_it_is() -> None:
 def test_a_program_that_has_an_option_c_stays_the_program() -> None:
     command = ["/workspace/run.sh", "-c", "configs/llama.yaml", "--nodes", "2"]
     assert script(command=command).endswith("/workspace/run.sh -c configs/llama.yaml --nodes 2\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ("--rdzv_endpoint=mine-master-0:1", ["--rdzv_endpoint=mine-node-0-0.mine:1"]),
+        ("--rdzv_endpoint='mine-worker-0:1'", ["--rdzv_endpoint=mine-node-0-0.mine:1"]),
+        ('"tcp://mine-master-0.ml.svc.cluster.local:1"', ["tcp://mine-node-0-0.mine:1"]),
+        ("not-mine-master-0 /logs/mine-master-0 mine-master-0.log", None),
+        ("mine-worker-1 mine-master-01", None),
+    ],
+)
+def test_the_pod_at_which_a_job_of_v1_meets_is_that_of_the_trainer(
+    given: str, made: list[str] | None, programs: Path
+) -> None:
+    for command in (["bash", "-c", f"torchrun {given}"], ["torchrun", *shlex.split(given)]):
+        assert words_of(script(command=command), programs) == (made or given.split())
+    text = script(
+        command=["bash", "-c", f"cat > a <<'E'\nmaster: mine-master-0\nE\ntorchrun {given}"]
+    )
+    assert "master: $(PET_MASTER_ADDR)\n" in text, "bash replaces nothing there, Kubernetes does"
+
+
+def test_a_variable_with_that_pod_names_the_pod_of_the_trainer() -> None:
+    variables = [{"name": "RDZV", "value": "tcp://mine-master-0:29500"}]
+    made = migration(command=["torchrun", "--rdzv_endpoint=mine-master-0:1"], env=variables)
+    assert made.entry["env"] == {"RDZV": "tcp://mine-node-0-0.mine:29500"}
+    said = "mine-node-0-0.mine, since Trainer v2 makes no host of the other name"
+    assert f"env.RDZV: mine-master-0 is now {said}" in " ".join(made.changed)
+    said = "${PET_MASTER_ADDR}, since Trainer v2 makes no host of the other name"
+    assert f"script: mine-master-0 is now {said}" in made.changed
