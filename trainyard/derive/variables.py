@@ -13,6 +13,7 @@ _DEPTH = 5
 _DECLARES = ("export", "readonly", "declare", "typeset")
 _ASKS = re.compile(r"\[|\(\(|\|\||\b(?:test|grep)\b")
 """Words before && that say more than that a command succeeded."""
+_COMMENT = re.compile(r"(?m)^[ \t]*#[^\n]*")
 _SHOWN = re.compile(
     r"(?m)(?:^|[;&|])[ \t]*(?:echo|printf(?![ \t]+-v))\b[^\n;&|]*|(?:^|[ \t])#[^\n]*"
 )
@@ -37,6 +38,42 @@ def with_values(text: str, values: Mapping[str, str]) -> str:
     for _ in range(_DEPTH):
         text = _USED.sub(lambda found: values.get(found[1] or found[2], found[0]), text)
     return text
+
+
+def in_arithmetic(text: str) -> list[str]:
+    """Names in $((…)), where a variable needs no dollar sign."""
+    return [
+        name
+        for found in re.finditer(r"\$\(\(([^\n]*?)\)\)", text)
+        for name in re.findall(r"(?<![\w$#{])[A-Z][A-Z0-9_]*\b", found[1])
+    ]
+
+
+def is_used(name: str, text: str) -> bool:
+    """True where a script reads a variable."""
+    return bool(re.search(rf"(?<!\\)\$\{{?[#!]?{name}\b", text)) or name in in_arithmetic(text)
+
+
+def is_assigned(name: str, script: str) -> bool:
+    """True where a script gives a variable a value for which it needs none of it: A=1 and A=${A:-1}, but neither A=$A
+    nor A=$((A * 8))."""
+    _, value = _first_value(name, script)
+    return bool(value) and not is_used(name, re.sub(rf"\$\{{{name}:?[-+?=]", "", value))
+
+
+def is_assigned_first(name: str, script: str) -> bool:
+    """True where a script gives a variable a value before it reads it, with a default or without one."""
+    before, value = _first_value(name, script)
+    return bool(value) and not is_used(name, f"{before} {value}")
+
+
+def _first_value(name: str, script: str) -> tuple[str, str]:
+    """The text before the first assignment of a variable, and the assignment; empty where there is none."""
+    text = _COMMENT.sub("", script)
+    found = re.search(rf"(?<![\w$-]){name}(?:\[[^\]]*\])?\+?=(?!=)", text)
+    if not found:
+        return "", ""
+    return text[: found.start()], "".join(words_of(text[found.start() :])[:1])
 
 
 def _assigned(command: Command) -> dict[str, str]:

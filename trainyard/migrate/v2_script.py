@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from trainyard.derive.policies import RESERVED_ENV
 from trainyard.derive.scripts import Launch, launches
+from trainyard.derive.variables import is_assigned_first, is_used
 from trainyard.manifests.document import Container, Workload
 from trainyard.migrate.hosts import meeting_of_script
 
@@ -122,13 +123,12 @@ def _missing_options(launch: Launch) -> list[str]:
 
 def _exports(job: Workload, text: str) -> dict[str, str]:
     """The variables of training-operator v1 that the script needs: all of them without a torchrun,
-    else those that it names. A variable that the script sets itself is left out."""
+    else those that it names. A variable is left out that the script sets before it reads it."""
     ranks = str(job.get("spec", "nprocPerNode"))
     world_size = f"$((PET_NNODES * {ranks if ranks.isdecimal() else 1}))"
     values = {**EXPORTS, "WORLD_SIZE": world_size}
     return {
         name: value
         for name, value in values.items()
-        if not re.search(rf"\b{name}=", text)
-        and ("torchrun" not in text or re.search(rf"\$\{{?{name}\b", text))
+        if not is_assigned_first(name, text) and ("torchrun" not in text or is_used(name, text))
     }

@@ -14,6 +14,7 @@ from trainyard.derive.branches import asks_for_a_rank, is_one_node
 from trainyard.derive.job_view import V1_ENV, ContainerView, JobView
 from trainyard.derive.policies import OTHERS
 from trainyard.derive.scripts import LAUNCHER_ENV, OF_EACH_POD, Launch, launches
+from trainyard.derive.variables import in_arithmetic, is_assigned
 from trainyard.problems import InputError
 from trainyard.rules.scripts import has_shell
 
@@ -59,11 +60,12 @@ def _unknown(view: JobView, container: ContainerView) -> list[str]:
     text = container.script
     by_kubelet = re.findall(r"(?<!\$)\$\((?!JAX_|DMLC_)([A-Z][A-Z0-9_]*)\)", text)
     by_shell = re.findall(r"\$[{(]?([A-Z][A-Z0-9_]*)\b(?!:?[-=+?])", text)
+    by_shell += in_arithmetic(text)
     asked = {*(by_kubelet if view.runtime_known else ()), *filter(LAUNCHER_ENV.match, by_shell)}
     return [
         name
         for name in sorted(asked - {*container.env, *container.by_us, *(container.more_env or ())})
-        if not re.search(rf"\b{name}=|\b(?:read|for) {name}\b", text)
+        if not is_assigned(name, text) and not re.search(rf"\b(?:read|for) {name}\b", text)
     ]
 
 

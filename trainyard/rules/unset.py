@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from trainyard.derive.job_view import ContainerView, JobView
 from trainyard.derive.scripts import LAUNCHER_ENV
 from trainyard.derive.shell import READS_MORE
+from trainyard.derive.variables import in_arithmetic, is_assigned
 from trainyard.problems import InputWarning
 from trainyard.rules.one_node import expanded
 from trainyard.settings.reading.secrets.names import NAME
@@ -49,15 +50,17 @@ def unset_variable(view: JobView, container: ContainerView) -> Iterator[InputWar
     ):
         return
     known = {*container.more_env, *(name for each in view.containers for name in each.env)}
-    names = dict.fromkeys(found[1] or found[2] for found in USED.finditer(text))
+    used = [found[1] or found[2] for found in USED.finditer(text)]
+    names = dict.fromkeys([*used, *(name for name in in_arithmetic(text) if name[1:])])
     unknown = [
         name
         for name in names
         if name not in known
         and not OF_IMAGES.match(name)
         and not LAUNCHER_ENV.match(name)
+        and not is_assigned(name, text)
         and not re.search(
-            rf"(?<![\w$-]){name}\+?=|\b(?:read|for|mapfile|readarray|getopts|local|declare|printf)\b[^\n;&|]*\b{name}\b",
+            rf"\b(?:read|for|mapfile|readarray|getopts|local|declare|printf)\b[^\n;&|]*\b{name}\b",
             text,
         )
         and not re.search(rf"\$\{{{name}:?[-+?=]", text)

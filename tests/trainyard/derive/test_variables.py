@@ -6,7 +6,14 @@ import subprocess
 
 import pytest
 
-from trainyard.derive.variables import values_at, with_values
+from trainyard.derive.variables import (
+    in_arithmetic,
+    is_assigned,
+    is_assigned_first,
+    is_used,
+    values_at,
+    with_values,
+)
 
 KNOWN = {
     "A=1": {"A": "1"},
@@ -59,3 +66,43 @@ def test_known_values_are_those_of_bash() -> None:
             text = f'{begin}\n{{ {script}\n}} > /dev/null\nprintf %s "${{{name}[*]}}"'
             shown = subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=True)
             assert shown.stdout == value.replace("$HOME", "h").replace("$(date +%s)", "d"), script
+
+
+SETS = (
+    *("A=1; b $A", "export A=$B", "A+=x; b $A", "A=(1 2); b ${A[0]}", "A=\\$A", "A=$((B * AB))"),
+    *("A=$AB", "# b $A\nA=1", "A[0]=$B"),
+)
+NEEDS_ITSELF = ("A=$A", "export B=1 A=${A}", "A=$((A * 8))", 'A="x $A y"', "A=$(b $A)")
+DEFAULTS = ("A=${A:-1}", 'export A="${A-$B}"', "A=${A:=1}")
+
+
+@pytest.mark.parametrize("script", SETS)
+def test_a_script_assigns_a_variable_of_which_it_needs_no_value(script: str) -> None:
+    assert is_assigned("A", script) and is_assigned_first("A", script)
+
+
+@pytest.mark.parametrize("script", NEEDS_ITSELF)
+def test_a_script_that_makes_a_variable_of_itself_needs_a_value(script: str) -> None:
+    assert is_used("A", script) and not is_assigned("A", f"{script}; A=1")
+    assert _ends_where_none_is_set(script) and not is_assigned_first("A", script)
+
+
+@pytest.mark.parametrize("script", DEFAULTS)
+def test_a_default_is_a_value_but_not_where_there_would_be_another(script: str) -> None:
+    assert is_assigned("A", script) and not is_assigned_first("A", script)
+    assert not _ends_where_none_is_set(f"B=1; {script}")
+
+
+def _ends_where_none_is_set(script: str) -> bool:
+    text = f"b() {{ :; }}\n{script}"
+    return bool(subprocess.run(["bash", "-uc", text], capture_output=True, check=False).returncode)
+
+
+def test_a_variable_is_used_before_it_is_assigned() -> None:
+    script = "f() { b $A; }; A=1; f"
+    assert is_assigned("A", script) and not is_assigned_first("A", script)
+    assert not is_assigned("A", "b --A=1 $A; BA=1; A==1")
+
+
+def test_names_in_arithmetic_are_variables() -> None:
+    assert in_arithmetic("$((AB * ${CD} + EF_1)) $((16#FF)) ((GH)) $(( ${#IJ} ))") == ["AB", "EF_1"]

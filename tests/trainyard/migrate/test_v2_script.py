@@ -163,3 +163,18 @@ def test_a_variable_with_that_pod_names_the_pod_of_the_trainer() -> None:
     assert f"env.RDZV: mine-master-0 is now {said}" in " ".join(made.changed)
     said = "${PET_MASTER_ADDR}, since Trainer v2 makes no host of the other name"
     assert f"script: mine-master-0 is now {said}" in made.changed
+
+
+def test_a_script_that_reads_a_variable_of_v1_to_set_it_gets_its_value(programs: Path) -> None:
+    lines = [
+        *("export MASTER_ADDR=$MASTER_ADDR", "MASTER_PORT=${MASTER_PORT:-1}", "NODE_RANK=$RANK"),
+        *("WORLD_SIZE=$((WORLD_SIZE * 8))", "RANK=$((RANK + 1))"),
+        "torchrun $MASTER_ADDR $MASTER_PORT $NODE_RANK $WORLD_SIZE $RANK",
+    ]
+    text = script(command=["bash", "-c", "\n".join(lines)])
+    assert words_of(text, programs) == ["mine-node-0-0.mine", "29400", "1", "16", "2"]
+
+
+def test_a_script_that_sets_a_variable_of_v1_itself_keeps_its_own() -> None:
+    text = "RANK=$PET_NODE_RANK; WORLD_SIZE=16\ntorchrun --node_rank=$RANK --n=$WORLD_SIZE\n"
+    assert script(command=["bash", "-c", text]) == text

@@ -252,6 +252,18 @@ PROBES = {
     "nodes that wait at themselves": ("torchrun --standalone t.py", "a rendezvous endpoint"),
     "more processes than GPUs": ("torchrun --nproc_per_node=99 t.py", "at most one process"),
     "a variable that nobody sets": ("torchrun --node_rank=$RANK t.py", "use variables that"),
+    "a variable that nobody sets, by its own name": (
+        "export MASTER_ADDR=$MASTER_ADDR\ntorchrun --master_addr=$MASTER_ADDR t.py",
+        "use variables that",
+    ),
+    "a variable that nobody sets, in arithmetic": (
+        "WORLD_SIZE=$((WORLD_SIZE * 8))\ntorchrun t.py",
+        "use variables that",
+    ),
+    "a variable that nobody sets, to be itself": (
+        "set -u; export DATA_DIRS=$DATA_DIRS; STEPS=$((STEPS * 8)); torchrun t.py $STEPS",
+        "the script uses DATA_DIRS, STEPS, which neither the job",
+    ),
     "a directory that ends with its pod": (
         "torchrun t.py --output_dir=/tmp/out",
         "save on shared storage",
