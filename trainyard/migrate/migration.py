@@ -27,8 +27,9 @@ from trainyard.migrate.replicas import in_any_replica
 from trainyard.migrate.result import Migration, NotMigrated
 from trainyard.migrate.secrets_left_out import leave_out_secrets, without_secrets
 from trainyard.migrate.target import names_to_fill_in, pool_for
+from trainyard.migrate.time_limit import keep_time_limit
 from trainyard.migrate.training import Training, training
-from trainyard.migrate.twin import pytorch_job, restarts_of_a_gang
+from trainyard.migrate.twin import fixed_nodes, pytorch_job, restarts_of_a_gang
 from trainyard.migrate.v2_script import SET_BY_V1, v2_script
 from trainyard.migrate.volumes import Volumes
 from trainyard.settings.environment import EnvironmentConfig
@@ -144,6 +145,8 @@ def _converted(
     named = _list_other_fields(migration, job, container)
     migration.changed += names_to_fill_in(migration.entry, environment)
     migration.changed += restarts_of_a_gang(job, migration.pytorch_job)
+    migration.no_counterpart += fixed_nodes(job, migration.pytorch_job, nodes)
+    keep_time_limit(migration, context)
     migration.left_over += differences(job, trains, named)
     return migration, trains, named
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,8 +27,6 @@ def pytorch_job(job: Workload) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "pytorch_job": {name: value for name, value in own.items() if value is not None}
     }
-    if limit := _minutes(policy.get("activeDeadlineSeconds")):
-        settings["time_limit_minutes"] = limit
     if elastic.get("minReplicas") and elastic.get("maxReplicas"):
         settings["elastic"] = {
             "min_nodes": elastic["minReplicas"],
@@ -39,6 +36,16 @@ def pytorch_job(job: Workload) -> dict[str, Any]:
         settings["pytorch_job"]["coordinator"] = True
         settings["nodes"] = job.get("spec", "pytorchReplicaSpecs", "Worker", "replicas") or 1
     return settings
+
+
+def fixed_nodes(job: Workload, settings: Mapping[str, Any], nodes: int) -> list[str]:
+    """A sentence about a number of nodes that changes no more. `nodes`: those of the entry."""
+    if "elastic" not in settings:
+        return []
+    return [
+        f"{job.where('spec', 'elasticPolicy')}: the number of nodes stays {nodes}, since no TrainJob is elastic;"
+        " pytorch_job keeps `elastic`"
+    ]
 
 
 def restarts_of_a_gang(job: Workload, settings: Mapping[str, Any]) -> list[str]:
@@ -76,8 +83,3 @@ def _gpus_by_role(job: Workload) -> dict[str, bool]:
     return {
         pod.role: any(container.amount(GPU) for container in pod.containers) for pod in job.pods
     }
-
-
-def _minutes(seconds: Any) -> int | None:
-    """None where the file names none, or what is no number of seconds, which has an error."""
-    return math.ceil(seconds / 60) if type(seconds) is int and seconds > 0 else None

@@ -491,6 +491,41 @@ def test_what_only_a_pytorch_job_has_is_kept_in_its_twin(
     ) == (3, 2)
 
 
+def test_the_time_limit_of_a_file_is_one_of_the_entry_or_is_said_to_be_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that hangs would be paid for without end."""
+    (pytorch_job := tmp_path / "old.yaml").write_text(
+        (FOLDER / "valid/pytorchjob-torchrun-env.yaml").read_text().replace("864000", "3630")
+    )
+    (train_job := tmp_path / "new.yaml").write_text(
+        (FOLDER / "a-t5-large.trainjob.yaml")
+        .read_text()
+        .replace("\nspec:\n", "\nspec:\n  activeDeadlineSeconds: 3630\n", 1)
+    )
+    for file in (pytorch_job, train_job):
+        assert run_word("migrate", [str(file), "--trainer", "2.3.0"]) == 0
+        said = capsys.readouterr().out
+        [entry] = yaml.safe_load(said)["jobs"].values()
+        assert entry["time_limit_minutes"] == 61 and "activeDeadlineSeconds" not in said
+        assert not any("time_limit_minutes" in line for line in said.splitlines() if "#" in line)
+        entries, comments = printed(capsys, str(file))
+        assert "time_limit_minutes" not in [*entries.values()][0]
+        [line] = [
+            each for each in comments if "activeDeadlineSeconds [" in each and "error" not in each
+        ]
+        assert "3630: Trainer 2.1 has no time limit; set trainer.version to 2.3.0, or" in line
+    assert as_pytorch_jobs(printed(capsys, str(pytorch_job))[1])["bert"]["time_limit_minutes"] == 61
+
+
+def test_a_number_of_nodes_that_changes_is_said_to_be_only_in_the_twin(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, said = printed(capsys, "valid/pytorchjob-elastic.yaml")
+    [line] = [line for line in said if "spec.elasticPolicy [" in line]
+    assert "the number of nodes stays 2, since no TrainJob is elastic; pytorch_job keeps" in line
+
+
 @pytest.mark.parametrize("seconds", ["3h", "864!!int 0", [60], True, 1.5, {}])
 def test_a_time_that_is_no_number_of_seconds_is_an_error_and_no_traceback(
     seconds: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
