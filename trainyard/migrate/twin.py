@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trainyard.manifests.document import REPLICAS, Workload, look, mapping
+from trainyard.manifests.document import REPLICAS, Path, Workload, look, mapping
+from trainyard.manifests.owned_fields import DEFAULT_RESTART
+from trainyard.manifests.pod_rules import RESTARTS
+from trainyard.manifests.pod_shape import NEVER
 from trainyard.objects.jobs.pod_template import GPU, PULL_POLICIES
 from trainyard.objects.jobs.pytorch import RESTARTS_PER_GANG_RESTART
 
+LIMIT: Path = ("spec", "runPolicy", "backoffLimit")
+ELASTIC: Path = ("spec", "elasticPolicy")
 GPUS_BY_ROLE_OF_A_COORDINATOR = {"Master": False, "Worker": True}
 """Role → whether its pods have GPUs, where the master only coordinates the workers."""
 
@@ -16,10 +21,10 @@ GPUS_BY_ROLE_OF_A_COORDINATOR = {"Master": False, "Worker": True}
 def pytorch_job(job: Workload) -> dict[str, Any]:
     """Settings with which the job stays a PyTorchJob."""
     policy = mapping(job.get("spec", "runPolicy"))
-    elastic = mapping(job.get("spec", "elasticPolicy"))
+    elastic = mapping(job.get(*ELASTIC))
     own = {
         "clean_pods": str(policy.get("cleanPodPolicy") or "none").lower(),
-        "restarts": _first(elastic.get("maxRestarts"), policy.get("backoffLimit")),
+        "restarts": _restarts(job),
         "image_pull_policy": _pull_policy(job),
         "master_labels": _labels(job, "Master"),
         "worker_labels": _labels(job, "Worker"),
@@ -43,7 +48,7 @@ def fixed_nodes(job: Workload, settings: Mapping[str, Any], nodes: int) -> list[
     if "elastic" not in settings:
         return []
     return [
-        f"{job.where('spec', 'elasticPolicy')}: the number of nodes stays {nodes}, since no TrainJob is elastic;"
+        f"{job.where(*ELASTIC)}: the number of nodes stays {nodes}, since no TrainJob is elastic;"
         " pytorch_job keeps `elastic`"
     ]
 
@@ -51,20 +56,36 @@ def fixed_nodes(job: Workload, settings: Mapping[str, Any], nodes: int) -> list[
 def restarts_of_a_gang(job: Workload, settings: Mapping[str, Any]) -> list[str]:
     """Sentences about the limits of restarts of a PyTorchJob. `settings`: those it stays one
     with."""
-    policy = ("spec", "runPolicy", "backoffLimit")
-    limit, restarts = job.get(*policy), look(settings, "pytorch_job", "restarts")
-    if limit is None or not isinstance(restarts, int) or restarts < 1:
+    limit, restarts = job.get(*LIMIT), look(settings, "pytorch_job", "restarts")
+    if limit is None and restarts is not None and job.get(*ELASTIC, "maxRestarts") is None:
+        return [
+            f"{job.where(*REPLICAS)}: no runPolicy.backoffLimit: failed pods restart without a limit, and"
+            f" pytorch_job.restarts {restarts} lets the whole gang restart {restarts} times"
+        ]
+    if limit is None or not isinstance(restarts, int):
         return []
+    place = f"{job.where(*LIMIT)}: {limit}"
+    if restarts < 1:
+        never = "the first pod that fails ends the job, since its restartPolicy is Never"
+        return [f"{place}: {never}, so pytorch_job.restarts is 0"] if limit else []
     pods = sum(pod.nodes for pod in job.pods if isinstance(pod.nodes, int))
     made = restarts * pods * RESTARTS_PER_GANG_RESTART + 1
     return [
-        f"{job.where(*policy)}: {limit}: pytorch_job.restarts {restarts} counts restarts of the whole"
+        f"{place}: pytorch_job.restarts {restarts} counts restarts of the whole"
         f" gang, so the object has backoffLimit {made}, which counts those of each pod"
     ]
 
 
-def _first(*values: Any) -> Any:
-    return next((value for value in values if value is not None), None)
+def _restarts(job: Workload) -> Any:
+    """Restarts of the whole gang; None where the file says nothing of any. A pod that fails and never restarts ends
+    the job (training-operator v1.8.1, pytorchjob_controller.go, UpdateJobStatus)."""
+    of_torchrun, limit = job.get(*ELASTIC, "maxRestarts"), job.get(*LIMIT)
+    if of_torchrun is not None:
+        return of_torchrun
+    replicas = mapping(job.get(*REPLICAS)).values()
+    if all((look(each, "restartPolicy") or DEFAULT_RESTART) == NEVER for each in replicas):
+        return None if limit is None else 0
+    return RESTARTS if limit is None else limit
 
 
 def _pull_policy(job: Workload) -> str | None:

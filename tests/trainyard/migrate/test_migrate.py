@@ -190,7 +190,7 @@ def test_the_30b_job_comes_out_repaired(capsys: pytest.CaptureFixture[str]) -> N
         "max_restarts",
         "it is one comment",
         "exports MASTER_ADDR from PET_*",
-        "qwen3-30b-fullft: {pytorch_job: {clean_pods: none, image_pull_policy: if_not_present,"
+        "qwen3-30b-fullft: {pytorch_job: {clean_pods: none, restarts: 5, image_pull_policy: if_not_present,"
         " master_labels: {role: master}, worker_labels: {role: worker}}}",
     ):
         assert words in told
@@ -553,7 +553,11 @@ def test_the_twin_has_the_pull_policy_and_the_labels_of_each_role(
         ]
     }
     replicas = {
-        name: {"replicas": 1, "template": {"metadata": {"labels": {"role": label}}, "spec": role}}
+        name: {
+            "replicas": 1,
+            "restartPolicy": "Never",
+            "template": {"metadata": {"labels": {"role": label}}, "spec": role},
+        }
         for name, label in (("Master", "first"), ("Worker", "other"))
     }
     job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "old"}}

@@ -231,17 +231,55 @@ def test_no_file_name_is_invented_for_a_config_map_that_the_script_does_not_run(
 def test_the_limits_of_restarts_of_a_pytorch_job_are_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job = pytorch_job()
-    job["spec"]["pytorchReplicaSpecs"]["Worker"] = {
-        **job["spec"]["pytorchReplicaSpecs"]["Master"],
-        "replicas": 1,
-    }
+    job = gang("OnFailure")
     job["spec"]["runPolicy"] = {"backoffLimit": 10}
     said = migrated(tmp_path, capsys, job)[1]
     assert "restarts: 10" in said and "the object has backoffLimit 41" in said
     job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 2, "maxRestarts": 3}
     said = migrated(tmp_path, capsys, job)[1]
     assert "restarts: 3" in said and "elasticPolicy.maxRestarts [" not in said
+
+
+def gang(policy: str | None) -> dict[str, Any]:
+    """A PyTorchJob with a Master and a Worker of one restartPolicy; with None, none is written."""
+    job = pytorch_job()
+    roles = job["spec"]["pytorchReplicaSpecs"]
+    roles["Master"] |= {"restartPolicy": policy}
+    if policy is None:
+        del roles["Master"]["restartPolicy"]
+    roles["Worker"] = copy.deepcopy(roles["Master"])
+    return job
+
+
+def test_a_job_that_never_restarts_does_not_as_a_twin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = gang("Never")
+    job["spec"]["runPolicy"] = {"backoffLimit": 3}
+    said = migrated(tmp_path, capsys, job)[1]
+    assert "pytorch_job: {clean_pods: none, restarts: 0}" in said
+    assert re.search(
+        r"backoffLimit \[x.yaml:\d+\]: 3: the first pod that fails ends the job, since its"
+        r" restartPolicy is Never, so pytorch_job.restarts is 0",
+        said,
+    )
+    del job["spec"]["runPolicy"]
+    assert "pytorch_job: {clean_pods: none}" in migrated(tmp_path, capsys, job)[1]
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["restartPolicy"] = "ExitCode"
+    assert "pytorch_job: {clean_pods: none, restarts: 5}" in migrated(tmp_path, capsys, job)[1]
+
+
+@pytest.mark.parametrize("policy", ["OnFailure", "Always", None])
+def test_a_job_that_restarts_without_a_limit_restarts_a_few_times_as_a_twin(
+    policy: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = migrated(tmp_path, capsys, gang(policy))[1]
+    assert "pytorch_job: {clean_pods: none, restarts: 5}" in said
+    assert re.search(
+        r"pytorchReplicaSpecs \[x.yaml:\d+\]: no runPolicy.backoffLimit: failed pods restart without a limit, and"
+        r" pytorch_job.restarts 5 lets the whole gang restart 5 times",
+        said,
+    )
 
 
 # Pods of another role that are alike.
