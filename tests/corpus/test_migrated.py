@@ -84,7 +84,7 @@ def _roles(documents: list[Any], path: Steps) -> list[Steps]:
 def _value(documents: list[Any], path: Steps) -> Any:
     value: Any = documents
     for step in path:
-        known = dict(enumerate(value)) if isinstance(value, list) else value
+        known: Any = dict(enumerate(value)) if isinstance(value, list) else value
         value = known.get(step) if isinstance(known, dict) else None
     return value
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from trainyard.derive.policies import RESERVED_ENV
 from trainyard.derive.scripts import Launch, launches
+from trainyard.derive.shell import text_at
 from trainyard.derive.variables import is_assigned_first, is_used
 from trainyard.manifests.document import Container, Workload
 from trainyard.migrate.hosts import meeting_of_script
@@ -60,6 +61,7 @@ def v2_script(
     return Script(
         text="".join(f"export {name}={value}\n" for name, value in exports.items()) + text,
         changes=(
+            *_options(job, container),
             *met,
             *added,
             *(f"script: exports {name} from PET_*: Trainer v2 does not set it" for name in exports),
@@ -74,6 +76,22 @@ def _shell_text(container: Container, is_defined: Callable[[str], bool]) -> str:
         return " ".join(_shell_word(word, is_defined) for word in command) + "\n"
     text = text.replace(f"$({MASTER_HOST})", "$(MASTER_ADDR)").strip() + "\n"
     return re.sub(r"(?<!\$)\$\(([A-Z][A-Z0-9_]*)\)", r"${\1}", text)
+
+
+def _options(job: Workload, container: Container) -> list[str]:
+    """A sentence about the options of the shell that runs the text. A login shell and an interactive one read files of
+    the image first, which may set PATH (bash 5.2, Bash Startup Files)."""
+    options = container.command[1 : text_at(container.command) or 1]
+    if options in ((), ("-c",)):
+        return []
+    place = f"{job.where(*container.runs)}: {' '.join(options)}"
+    if any(re.fullmatch("--login|-[a-zA-Z]*[li][a-zA-Z]*", option) for option in options):
+        shell = " ".join((container.command[0], *options))
+        return [
+            f"{place}: bash reads no profile of the image for the script of an entry, and torchrun may be missing in"
+            f" PATH; where it is, write the script as {shell} '…'"
+        ]
+    return [f"{place}: in the place of these options of the shell the script has set -euo pipefail"]
 
 
 def _shell_word(word: str, is_defined: Callable[[str], bool]) -> str:

@@ -178,3 +178,29 @@ def test_a_script_that_reads_a_variable_of_v1_to_set_it_gets_its_value(programs:
 def test_a_script_that_sets_a_variable_of_v1_itself_keeps_its_own() -> None:
     text = "RANK=$PET_NODE_RANK; WORLD_SIZE=16\ntorchrun --node_rank=$RANK --n=$WORLD_SIZE\n"
     assert script(command=["bash", "-c", text]) == text
+
+
+@pytest.mark.parametrize(
+    "shell", [["/bin/bash", "-lc"], ["bash", "--login", "-c"], ["bash", "-ic"]]
+)
+def test_a_profile_of_the_image_that_is_read_no_more_is_said(shell: list[str]) -> None:
+    """Its PATH may have conda, without which bash finds no torchrun."""
+    for container in (
+        {"command": [*shell, "torchrun a.py"]},
+        {"command": shell, "args": ["torchrun a.py"]},
+        {"command": shell[:1], "args": [*shell[1:], "torchrun a.py"]},
+    ):
+        made = migration(**container)
+        assert made.entry["script"] == "torchrun a.py\n"
+        [said] = [each for each in made.changed if "profile" in each]
+        assert f": {' '.join(shell[1:])}: bash reads no profile of the image" in said
+        assert said.endswith(f"write the script as {' '.join(shell)} '…'")
+
+
+def test_other_options_of_a_shell_are_said_to_be_gone() -> None:
+    for options in (["-exc"], ["-euxo", "pipefail", "-c"], ["-O", "extglob", "-c"]):
+        made = migration(command=["bash", *options, "torchrun a.py"])
+        assert made.entry["script"] == "torchrun a.py\n"
+        [said] = [each for each in made.changed if "options of the shell" in each]
+        assert f": {' '.join(options)}: " in said and said.endswith("set -euo pipefail")
+    assert not any("options" in each for each in migration(command=["sh", "-c", "a"]).changed)
