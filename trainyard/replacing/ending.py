@@ -108,7 +108,7 @@ def waiting_errors(
     name, path, got = held
     for each in ending:
         yield At(path).must(
-            f"hold no run back while a job goes on that this update deletes: it deletes {each.kind} {each.name} only"
+            f"not hold a run back while a job goes on that this update deletes: it deletes {each.kind} {each.name} only"
             f" when {name} has begun",
             got=got,
             fix=f"run {_stop(plan, each)} first, or write its entry or value again",

@@ -183,7 +183,7 @@ def test_a_job_that_goes_on_and_would_end_only_behind_a_chain_is_refused() -> No
     """It was paid for until the chain had trained, and not deleted at all where a run of the chain failed."""
     [error] = held(TWO, jobs(short={}, last=AFTER_SHORT), long="", short="")
     assert error == (
-        "environment.jobs.last.after: must hold no run back while a job goes on that this update deletes: it deletes"
+        "environment.jobs.last.after: must not hold a run back while a job goes on that this update deletes: it deletes"
         " TrainJob long only when last has begun; got short. Fix: run `trainyard stop long --stack dev` first, or write"
         " its entry or value again"
     )
@@ -211,7 +211,7 @@ def test_a_preview_refuses_a_job_that_would_end_only_behind_a_chain() -> None:
     found = compared(
         planned(now), reading(now).lines, lambda types, other: WAS, cluster("long", "short")
     )
-    assert any("hold no run back while" in str(each) for each in found.errors)
+    assert any("not hold a run back while" in str(each) for each in found.errors)
 
 
 def test_a_chain_that_would_end_with_a_failed_run_holds_the_end_of_a_job_back() -> None:
@@ -231,7 +231,7 @@ def test_a_value_that_is_taken_away_counts_in_its_sweep_while_it_goes_on() -> No
     """A sweep of two at once had three."""
     was, now = swept(0.001, 0.0003, 0.01), swept(0.0003, 0.01, 0.002)
     [error] = held(was, now, tune_0_001="", tune_0_0003="", tune_0_01="Complete")
-    assert error.startswith("environment.jobs.tune.sweep.at_most: must hold no run back while")
+    assert error.startswith("environment.jobs.tune.sweep.at_most: must not hold a run back while")
     assert "TrainJob tune-0-001 only when tune-0-002 has begun; got 2. Fix: run `trainyard" in error
     assert held(was, now, tune_0_001="", tune_0_0003="Failed", tune_0_01="Complete") == []
     assert held(was, swept(0.0003, 0.01), tune_0_001="", tune_0_0003="", tune_0_01="") == []
