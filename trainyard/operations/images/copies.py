@@ -186,10 +186,18 @@ class Mirror:
     def _make(self, missing: Looked, target: Registry, sources: Sequence[Registry]) -> None:
         if missing.new:
             self.make_repository(missing.repository)
-        own = parts(missing.copy.copy)
-        tag = own.tag or own.digest.replace(":", "-") or "latest"
-        name = f"{target.host}/{missing.repository}:{tag}"
+        name = f"{target.host}/{missing.repository}:{self._tag(missing.copy)}"
         copy_image(missing.copy.image, name, target, sources)
+
+    def _tag(self, copy: Copy) -> str:
+        """The tag to push. An image with a digest is pulled by it, and takes no tag that another image has: the
+        repositories keep their tags."""
+        own = parts(copy.copy)
+        if not own.digest:
+            return own.tag or "latest"
+        tagged = replace(copy, copy=copy.copy.partition("@")[0])
+        is_free = own.tag and not self._looked(tagged).digest
+        return own.tag if is_free else own.digest.replace(":", "-")
 
     def _new_repository(self) -> dict[str, Any]:
         """As a registry of the stack is (components/nodes/registry.py), and with the key of the stack, which that

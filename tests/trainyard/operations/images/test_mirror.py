@@ -52,7 +52,7 @@ if ".dkr.ecr." in host and host not in known:
 if source in os.environ.get("BROKEN", "").split():
     sys.exit(3)
 kind = "application/vnd.oci.image.manifest.v1+json"
-of = source + os.environ.get("MOVED", "")
+of = source.partition("@")[0] + os.environ.get("MOVED", "")
 text = json.dumps({{"mediaType": kind, "layers": [], "of": of}}).encode()
 if word == "manifest":
     sys.exit(print(text.decode(), end=""))
@@ -209,6 +209,28 @@ def test_an_image_that_was_pushed_anew_under_its_tag_is_named(
     monkeypatch.setenv("BROKEN", "registry.example.com/train:1")
     assert run_word("mirror", ["dev", "--yes"]) == 0
     assert "train:1: not compared with its copy: crane manifest ended" in capsys.readouterr().err
+
+
+def test_the_digest_of_now_is_copied_beside_the_first_image_of_its_tag(
+    account: Account, checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """The repository keeps its tags, and the pull goes by the digest."""
+    crane(checkout, monkeypatch, ANSWERS_KNOWN)
+    assert run_word("mirror", ["dev", "--yes"]) == 0, capsys.readouterr()
+    monkeypatch.setenv("MOVED", "again")
+    assert run_word("mirror", ["dev", "--yes"]) == 1
+    today = capsys.readouterr().err.splitlines()[-1].partition(" now, ")[2].partition(",")[0]
+    file = checkout / "Pulumi.dev.yaml"
+    file.write_text(MIRRORED.replace("train:1", f"train:1@{today}"))
+    assert run_word("mirror", ["dev", "--yes"]) == 0, capsys.readouterr()
+    ecr, name = account.client("ecr"), "mirror/registry.example.com/train"
+    found = ecr.describe_images(repositoryName=name)["imageDetails"]
+    tags = {each["imageTags"][0]: each["imageDigest"] for each in found}
+    assert len(tags) == 2 and tags["1"] != today
+    assert tags[today.replace(":", "-")] == today
+    capsys.readouterr()
+    assert run_word("mirror", ["dev", "--yes"]) == 0
+    assert capsys.readouterr().out.startswith("0 of ")
 
 
 def test_a_login_of_the_person_that_lasts_is_kept_and_an_old_token_is_not(
