@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 
 from trainyard.operations.images import dockerfile
 from trainyard.operations.images.dockerfile import NeedsBuilder, Recipe
+from trainyard.plans.images import parts
 
 PROBE_SECONDS = 20
 PROBES = {
@@ -68,6 +69,8 @@ class Builder:
 
     def push(self, image: Image, registry: Registry) -> None:
         """Build and push. CannotBuild where the program says no; its output is the person's."""
+        if self.recipe is not None:
+            _require_platform(self.recipe.base, image.platform, registry)
         with _private_folder(registry) as private:
             for command, variables in self._steps(image, registry, private):
                 done = subprocess.run(command, env={**os.environ, **variables}, check=False)
@@ -202,6 +205,26 @@ def _own_configuration() -> dict[str, dict[str, str]]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _require_platform(base: str, platform: str, registry: Registry) -> None:
+    """CannotBuild where the base is for other CPUs. Of a name with one image crane takes that one, whatever
+    --platform says (tried with 0.22.1). A base that crane cannot read is left to the build, which says why."""
+    own = registry if parts(base).registry == registry.host else None
+    with _private_folder(own) as private:
+        variables = {**os.environ, "DOCKER_CONFIG": str(private)}
+        command = [CRANE, "config", "--platform", platform, base]
+        done = subprocess.run(command, env=variables, capture_output=True, check=False)
+    try:
+        config = json.loads(done.stdout)
+    except ValueError:
+        return
+    found = f"{config.get('os')}/{config.get('architecture')}"
+    if config.get("architecture") and found != platform:
+        raise CannotBuild(
+            f"{base} is for {found}, and the job's nodes are {platform}. Fix: build it with --platform"
+            f" {platform}, or name another image in FROM"
+        )
 
 
 def _mutate(recipe: Recipe, image: Image, tar: Path) -> list[str]:

@@ -137,7 +137,7 @@ def test_a_folder_without_a_dockerfile_is_told_what_to_write(tmp_path: Path) -> 
         ("podman", ["podman info", "podman build", "podman push"]),
         ("buildah", ["buildah info", "buildah build", "buildah push"]),
         ("docker", ["docker info", "docker build", "docker context", "docker push"]),
-        ("crane", ["crane mutate"]),
+        ("crane", ["crane config", "crane mutate"]),
     ],
 )
 def test_the_token_is_in_a_file_of_the_push_and_in_no_argument(
@@ -180,6 +180,44 @@ def test_words_with_commas_reach_crane_whole(machine: Machine, tmp_path: Path) -
     assert words[words.index("--cmd") + 1] == 'run,"a,b","say ""c"""'
     assert words[words.index("--env") + 1] == "A=1,2"
     assert words[words.index("--platform") + 1] == "linux/amd64"
+
+
+@pytest.mark.parametrize(
+    ("says", "made"),
+    [
+        ('{"os": "linux", "architecture": "arm64"}', False),
+        ('{"os": "linux", "architecture": "amd64"}', True),
+        ('{"os": "", "architecture": ""}', True),  # of `crane append`
+        ("", True),  # mutate says why
+    ],
+)
+def test_a_base_of_other_cpus_is_no_image_of_the_job(
+    says: str, made: bool, machine: Machine, tmp_path: Path
+) -> None:
+    """Such as one that was built on a Mac: crane takes it, and no node starts it."""
+    crane = machine.bin / "crane"
+    crane.write_text(
+        f"#!/bin/sh\necho $1 >> {machine.log}\nif [ $1 = config ]; then echo '{says}'; fi"
+    )
+    crane.chmod(0o755)
+    if made:
+        pushed(folder(tmp_path, *COPIES))
+    else:
+        with pytest.raises(builders.CannotBuild) as said:
+            pushed(folder(tmp_path, *COPIES))
+        assert str(said.value).startswith(
+            "registry.example.com/torch:2 is for linux/arm64, and the job's nodes are linux/amd64. Fix: "
+        )
+    assert machine.log.read_text().split() == ["config", "mutate"][: 1 + made]
+
+
+def test_a_base_in_the_registry_of_the_push_is_looked_at_with_its_token(
+    machine: Machine, tmp_path: Path
+) -> None:
+    machine.has("crane")
+    pushed(folder(tmp_path, f"FROM {TO.host}/dev/train:base", *COPIES[1:]))
+    [config, _] = machine.calls()
+    assert json.loads(config["file"])["auths"][TO.host] == {"auth": TO.auth}
 
 
 def test_a_registry_without_encryption_is_said_to_podman_only_there(
