@@ -20,6 +20,8 @@ from pathlib import Path
 NAME = "Dockerfile"
 IGNORES = ".dockerignore"
 _VARIABLE = re.compile(r"\\\$|\$(?:\{(\w+)\}|(\w+))")
+_ENDING = re.compile(r"\.[A-Za-z]\w+")
+"""End of a file's name. Folders are called profile.d and python3.11."""
 
 
 class NeedsBuilder(Exception):
@@ -152,13 +154,32 @@ def _copy(recipe: Recipe, folder: Path, rest: str) -> None:
     whole = folder.resolve()
     found = [path for source in sources for path in _sources(whole, source)]
     target = _inside(recipe, to).strip("/")
-    into = to.endswith(("/", ".")) or len(found) > 1 or found[0].is_dir()
+    named = to.endswith(("/", ".")) or len(found) > 1 or found[0].is_dir()
+    into = named or _is_folder(recipe, target, found[0])
     for source in found:
         if source.is_dir():
             for path in sorted(source.rglob("*")):
                 _add(recipe, whole, posixpath.join(target, path.relative_to(source)), path)
         else:
             _add(recipe, whole, posixpath.join(target, source.name) if into else target, source)
+
+
+def _is_folder(recipe: Recipe, target: str, source: Path) -> bool:
+    """True where the target of a file is a folder: builders copy into one that is there already (tonistiigi/fsutil,
+    copy/copy.go, prepareTargetDir). NeedsBuilder where it may be one of the base: a file in the layer would replace
+    all of it."""
+    if target in recipe.files:
+        return recipe.files[target].is_dir()
+    if any(f"{each}/".startswith(f"{target}/") for each in (recipe.workdir[1:], *recipe.files)):
+        return True
+    name = posixpath.basename(target)
+    suffix = posixpath.splitext(name)[1]
+    if name == source.name or suffix and suffix == source.suffix or _ENDING.fullmatch(suffix):
+        return False
+    raise NeedsBuilder(
+        f"/{target} may be a folder of the base: end the name of a folder with /, or let a file be called"
+        f" {source.name}"
+    )
 
 
 def _sources(folder: Path, source: str) -> list[Path]:

@@ -39,7 +39,21 @@ def files(folder: Path) -> set[str]:
 
 COPIES = {
     "COPY train.py /workspace/": {"workspace/train.py"},
-    "COPY train.py /workspace": {"workspace"},
+    "COPY train.py /opt/run.py": {"opt/run.py"},
+    "COPY run.sh /opt/settings.cfg": {"opt/settings.cfg"},
+    "COPY lib/data/set.py /opt/set.py": {"opt/set.py"},
+    "WORKDIR /workspace/run\nCOPY train.py /workspace": {"workspace/train.py"},
+    "WORKDIR /w\nCOPY train.py /w": {"w/train.py"},
+    "COPY lib /opt/lib\nCOPY train.py /opt": {
+        "opt/lib/model.py",
+        "opt/lib/data/set.py",
+        "opt/train.py",
+    },
+    "COPY lib /opt\nCOPY train.py /opt/data": {
+        "opt/model.py",
+        "opt/data/set.py",
+        "opt/data/train.py",
+    },
     "COPY train.py run.sh /workspace": {"workspace/train.py", "workspace/run.sh"},
     "COPY lib /opt/lib": {"opt/lib/model.py", "opt/lib/data/set.py"},
     "COPY lib/data/ /opt/": {"opt/set.py"},
@@ -107,6 +121,9 @@ NEEDS = {
     "COPY --chown=1 train.py /w/": "COPY --chown=1",
     "ADD https://example.com/a /a": "ADD",
     "FROM other": "more stages than one",
+    "COPY train.py /workspace": "/workspace may be a folder of the base",
+    "COPY train.py /usr/lib/python3.11": "/usr/lib/python3.11 may be a folder of the base",
+    "COPY run.sh /etc/profile.d": "end the name of a folder with /",
     "COPY train.py .": "depends on the WORKDIR of the base",
     "ENV PATH=/opt:$PATH": "$PATH has no value",
     "ENV A=${B:-c}": "in another form than $NAME",
