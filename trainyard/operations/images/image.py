@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from trainyard.decide import plan_stack
 from trainyard.derive.credentials import NotAssumed, aws_session
 from trainyard.derive.pools import job_type
@@ -67,10 +69,11 @@ def main(options: argparse.Namespace) -> int:
             return code
         otherwise = UNCHANGED
         name = _pushed(wish, builder)
-    except (CannotBuild, NotAssumed, FileNotFoundError, Refused) as error:
+        otherwise = f"{name} is pushed. {UNCHANGED}"
+        change = _changed(wish, name)
+    except (CannotBuild, NotAssumed, FileNotFoundError, Refused, yaml.YAMLError) as error:
         print(f"{error}\n{otherwise}", file=sys.stderr)
         return 1
-    change = _changed(wish, name)
     Path(stack.file).write_text(change.applied(Path(stack.file).read_text()))
     print(f"{stack.file}:{change.line}: {change.text.strip()}")
     print(f"next: {update_command(options.stack, options.live)}, which starts the job anew")

@@ -21,7 +21,7 @@ from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
 from tests.trainyard.operations.terminal import Terminal
 from tests.trainyard.operations.test_words import STACK_FILE
-from trainyard.operations.images import builders
+from trainyard.operations.images import builders, image
 
 CRANE = shutil.which("crane", path=f"{paths.BIN}:{os.environ['PATH']}")
 WITH_REGISTRY = STACK_FILE.replace(
@@ -304,6 +304,32 @@ def test_a_push_that_fails_leaves_the_file_alone(
     assert "podman push ended with 1; its reason is above" in said
     assert said.endswith("The stack file was not changed.\n")
     assert (tmp_path / "Pulumi.dev.yaml").read_text() == WITH_REGISTRY
+
+
+@pytest.mark.parametrize(
+    "edited", ["config: {", WITH_REGISTRY.replace("      mine:", "      ours:")]
+)
+def test_an_image_is_named_where_the_file_was_edited_during_the_build(
+    edited: str,
+    account: Account,
+    machine: Machine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+) -> None:
+    """A build takes minutes."""
+
+    def build(*_: object) -> str:
+        (tmp_path / "Pulumi.dev.yaml").write_text(edited)
+        return "123.dkr.example.com/dev/train@sha256:0f"
+
+    machine.has("podman")
+    monkeypatch.setattr(image, "_pushed", build)
+    assert run(folder(tmp_path, *RUNS), "--yes") == 1
+    assert capsys.readouterr().err.endswith(
+        "\n123.dkr.example.com/dev/train@sha256:0f is pushed. The stack file was not changed.\n"
+    )
+    assert (tmp_path / "Pulumi.dev.yaml").read_text() == edited
 
 
 @pytest.mark.parametrize("setting", ["allowedAccountIds", "forbiddenAccountIds"])
