@@ -23,8 +23,8 @@ from trainyard.plan import EnvironmentPlan, TeamPlan
 from trainyard.plans.images import Copy, ecr_region, parts
 
 PUSH = (
-    *("ecr:BatchCheckLayerAvailability", "ecr:CompleteLayerUpload", "ecr:InitiateLayerUpload"),
-    *("ecr:PutImage", "ecr:UploadLayerPart"),
+    *("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:CompleteLayerUpload"),
+    *("ecr:InitiateLayerUpload", "ecr:PutImage", "ecr:UploadLayerPart"),
 )
 
 

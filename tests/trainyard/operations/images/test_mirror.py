@@ -362,6 +362,7 @@ def test_who_may_not_push_to_another_account_learns_it_once(
         f"may not push to mirror/{OF_EKS}/eks/aws-efa-k8s-device-plugin of account {THEIRS}" in said
     )
     assert "AccessDeniedException. Fix: let the owner of the registry allow it" in said
+    assert "ecr:BatchGetImage, " in said  # ECR user guide, image-push-iam
     assert said.count("ecr:PutImage") == 1 and not (checkout / "crane.log").exists()
 
 
