@@ -9,20 +9,30 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from trainyard.catalog.job_kinds import ENDED, JOB_KINDS
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.operations.nodes.shell_job import Shell
 from trainyard.operations.reach.kubectl import Kubectl, Object
+from trainyard.operations.reach.place import title
 from trainyard.operations.reach.snapshot import condition_of, last_condition
-from trainyard.operations.recovery.drain import POLL_SECONDS, delete
+from trainyard.operations.recovery.drain import POLL_SECONDS, delete_once
 from trainyard.reports.costs.amounts import JobCost
+
+FORBIDDEN = "(Forbidden)"
+"""Part of kubectl's message where a try more does not help."""
+DELETE_SECONDS = 300.0
+"""Seconds in which a deletion that fails is tried again: a laptop that wakes up has its network later."""
 
 
 class Ended(RuntimeError):
     """The job ended before its pod ran; the message says how."""
+
+
+class Left(RuntimeError):
+    """The job could not be deleted; the message says how to end it."""
 
 
 def described(shell: Shell, minutes: int) -> list[str]:
@@ -64,7 +74,7 @@ def _cost(price: JobCost) -> str:
 @contextmanager
 def running(kubectl: Kubectl, shell: Shell) -> Iterator[Object]:
     """The pod of a job that is sent here, when its container runs or has run. The job is deleted at the end of the
-    block, also by ctrl-C, by SIGTERM and by a terminal that closes. Raises Ended."""
+    block, also by ctrl-C, by SIGTERM and by a terminal that closes. Raises Ended and Left."""
     began = time.monotonic()
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file, _no_way_around():
         file.write(json.dumps(shell.body))
@@ -75,8 +85,11 @@ def running(kubectl: Kubectl, shell: Shell) -> Iterator[Object]:
             print(_place(kubectl, pod), file=sys.stderr, flush=True)
             yield pod
         finally:
-            _delete(kubectl, shell)
-            print(f"it took {(time.monotonic() - began) / 60:.0f} minutes", file=sys.stderr)
+            before = sys.exc_info()[1]
+            left = _delete(kubectl, shell)
+            _say(f"it took {(time.monotonic() - began) / 60:.0f} minutes")
+            if left:
+                raise Left(f"{before}\n{left}" if isinstance(before, RuntimeError) else left)
 
 
 def _started(kubectl: Kubectl, shell: Shell) -> Object:
@@ -130,10 +143,59 @@ def _place(kubectl: Kubectl, pod: Object) -> str:
     return " ".join(filter(None, ["on node", name, kind, zone and f"in {zone}"]))
 
 
-def _delete(kubectl: Kubectl, shell: Shell) -> None:
-    """The job with its pod. Standard output is the command's alone."""
-    with redirect_stdout(sys.stderr):
-        delete(kubectl, shell.plan.kind.lower(), shell.body)
+def _delete(kubectl: Kubectl, shell: Shell) -> str:
+    """Delete the job with its pod, with more tries where that fails. A line that says how to end a job that may be
+    there still, else empty. Only ctrl-C between two tries gives up."""
+    job, said = title(shell.body), ""
+    until = time.monotonic() + DELETE_SECONDS
+    with _handled(signal.SIG_IGN, signal.SIGTERM, signal.SIGHUP), suppress(KeyboardInterrupt):
+        _say(f"deletes {job}")
+        while failed := _try_to_delete(kubectl, shell):
+            over = time.monotonic() > until or FORBIDDEN in failed
+            more = (
+                ""
+                if over
+                else f"; tries again, for {DELETE_SECONDS / 60:g} minutes, or until ctrl-C"
+            )
+            if (line := f"could not delete {job}: {failed}{more}") != said:
+                _say(said := line)
+            if over:
+                break
+            time.sleep(POLL_SECONDS)
+        else:
+            return ""
+    where = f"{shell.plan.namespace}/{shell.plan.name}"
+    return (
+        f"{job} may still be there, and hold its node until its time is over."
+        f" Fix: trainyard stop {where} --stack {shell.stack}"
+    )
+
+
+def _try_to_delete(kubectl: Kubectl, shell: Shell) -> str:
+    """The reason why the job is not deleted; empty where it is gone."""
+    with _handled(signal.SIG_IGN, signal.SIGINT):
+        try:
+            delete_once(kubectl, shell.plan.kind.lower(), shell.body, "--ignore-not-found")
+        except RuntimeError as error:
+            return str(error)
+    return ""
+
+
+def _say(line: str) -> None:
+    """A line for a person. Standard output is the command's alone, and a terminal that has closed takes none."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _handled(handler: Any, *kinds: signal.Signals) -> Iterator[None]:
+    """Signals have this handler in the block. Programs that it starts ignore what it ignores."""
+    before = {kind: signal.signal(kind, handler) for kind in kinds}
+    try:
+        yield
+    finally:
+        for kind, former in before.items():
+            signal.signal(kind, former)
 
 
 @contextmanager
@@ -143,9 +205,5 @@ def _no_way_around() -> Iterator[None]:
     def leave(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    before = {kind: signal.signal(kind, leave) for kind in (signal.SIGTERM, signal.SIGHUP)}
-    try:
+    with _handled(leave, signal.SIGTERM, signal.SIGHUP):
         yield
-    finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)

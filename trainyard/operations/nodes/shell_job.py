@@ -48,6 +48,7 @@ class Shell:
     """A job that is not sent yet."""
 
     plan: JobPlan
+    stack: str
     pool: str
     instance_types: tuple[str, ...]
     gpus: int
@@ -148,6 +149,7 @@ def pod_job(stack: Stack, name: str, wanted: Wanted) -> Shell:
     plan, price = _planned(stack, name, job)
     return Shell(
         plan=plan,
+        stack=stack.name,
         pool=wanted.pool,
         instance_types=kinds,
         gpus=(wanted.gpus or 0) if most else 0,

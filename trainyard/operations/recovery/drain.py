@@ -101,16 +101,21 @@ def drain(place: Place, kubectl: Kubectl, made: MadeByStack | None, *, yes: bool
 
 def delete(kubectl: Kubectl, kind: str, job: Object) -> None:
     """Delete a job and wait until it is gone, or print why it could not be deleted. Its pods may still
-    end. In the foreground the Trainer would make its JobSet again: trainyard/catalog/job_kinds.py."""
-    namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
+    end."""
     print(f"deletes {title(job)}", flush=True)
     try:
-        kubectl(
-            *("delete", kind, name, f"--namespace={namespace}"),
-            *("--cascade=background", "--wait", "--timeout=120s"),
-        )
+        delete_once(kubectl, kind, job)
     except RuntimeError as error:
         print(f"could not delete {title(job)}: {error}", flush=True)
+
+
+def delete_once(kubectl: Kubectl, kind: str, job: Object, *flags: str) -> None:
+    """Delete a job and wait until it is gone; RuntimeError where it is not. In the foreground the Trainer would make
+    its JobSet again: trainyard/catalog/job_kinds.py."""
+    kubectl(
+        *("delete", kind, job["metadata"]["name"], f"--namespace={job['metadata']['namespace']}"),
+        *("--cascade=background", "--wait", "--timeout=120s", *flags),
+    )
 
 
 def ended(kubectl: Kubectl, jobs: Iterable[Object]) -> bool:

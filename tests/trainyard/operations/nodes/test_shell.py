@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import until
 from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
 from tests.trainyard.operations.terminal import Terminal
@@ -176,6 +178,8 @@ class Cluster:
     ) -> None:
         self.calls: list[tuple[str, ...]] = []
         self.may, self.looks, self.fails, self.sent = may, 0, "", ""
+        self.refusals: list[str] = []
+        """What the next deletions fail with."""
         program = folder / "bin" / "kubectl"
         program.parent.mkdir()
         program.write_text(f"#!{sys.executable}\nprint({log!r}, end='')\n")
@@ -197,6 +201,8 @@ class Cluster:
             if self.may != "yes":
                 raise RuntimeError(self.may)
             return "yes\n"
+        if words[0] == "delete" and self.refusals:
+            raise RuntimeError(self.refusals.pop(0))
         if words[0] == "create":
             self.sent = Path(words[1].partition("=")[2]).read_text()
         if words[:2] == ("get", "pods"):
@@ -278,6 +284,83 @@ def test_a_terminal_that_closes_deletes_the_job_as_ctrl_c_does(
     with pytest.raises(KeyboardInterrupt):
         run_word("shell", ASK)
     assert cluster.deleted and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+IN_A_TERMINAL = """
+import fcntl, json, pathlib, sys, termios, time
+from types import SimpleNamespace
+from trainyard.operations.nodes import one_pod
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+calls = pathlib.Path(sys.argv[1])
+pod = {"metadata": {"name": "p", "namespace": "n"}, "spec": {},
+       "status": {"containerStatuses": [{"state": {"running": {}}}]}}
+def kubectl(*words):
+    with calls.open("a") as file:
+        file.write(f"{words[0]}\\n")
+    if words[0] == "delete":
+        time.sleep(1)
+        calls.with_name("deleted").touch()
+    return json.dumps({"items": [pod], "metadata": {"labels": {}}})
+plan = SimpleNamespace(kind="TrainJob", namespace="n", name="shell-1")
+body = {"kind": "TrainJob", "metadata": {"name": "shell-1", "namespace": "n"}}
+with one_pod.running(kubectl, SimpleNamespace(plan=plan, body=body, stack="dev")):
+    calls.with_name("runs").touch()
+    time.sleep(60)
+"""
+
+
+def test_a_real_terminal_that_closes_takes_the_job_with_it(tmp_path: Path) -> None:
+    """Nothing can be written to it any more, and its shell sends the kernel's signal once more."""
+    here, there = os.openpty()
+    calls = tmp_path / "calls"
+    tool = subprocess.Popen(
+        [sys.executable, "-c", IN_A_TERMINAL, str(calls)],
+        stdin=there,
+        stdout=there,
+        stderr=there,
+        cwd=CHECKOUT,
+        start_new_session=True,
+    )
+    os.close(there)
+    assert until(lambda: (tmp_path / "runs").exists())
+    os.close(here)
+    until(lambda: tool.poll() is not None or "delete" in calls.read_text())
+    for again in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        tool.send_signal(again)
+    tool.wait()
+    assert (tmp_path / "deleted").exists()
+
+
+def test_a_deletion_that_fails_is_tried_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "[ended with 0]\n")
+    cluster.refusals = ["no route to host"] * 3
+    assert run_word("shell", ASK) == 0 and not cluster.refusals
+    assert capsys.readouterr().err.count("no route to host; tries again, for 5 minutes") == 1
+
+
+@pytest.mark.parametrize("failed", ["no route to host", "Error from server (Forbidden): no"])
+def test_a_job_that_is_left_is_an_error_with_the_word_that_ends_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], failed: str
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "[ended with 0]\n")
+    cluster.refusals = [failed] * 2
+    if "Forbidden" not in failed:
+        monkeypatch.setattr(one_pod, "DELETE_SECONDS", -1)
+    assert run_word("shell", ASK) == 1 and len(cluster.refusals) == 1
+    said = capsys.readouterr().err
+    assert re.search(r"Fix: trainyard stop training/shell-[0-9a-f]{6} --stack dev", said)
+
+
+def test_why_a_job_ended_is_said_also_where_it_is_left(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "")
+    cluster.fails, cluster.refusals = "ends", ["Error from server (Forbidden): no"]
+    assert run_word("shell", ASK) == 1
+    said = capsys.readouterr().err
+    assert "the job ended: Refused: by quota" in said and "may still be there" in said
 
 
 def test_a_pod_that_falls_over_again_and_again_is_not_waited_for(
