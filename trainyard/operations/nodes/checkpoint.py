@@ -55,7 +55,7 @@ def main(options: argparse.Namespace) -> int:
             if code := ask("Start it?", yes=options.yes, otherwise=NOTHING):
                 return code
             with running(kubectl, shell) as pod:
-                return used(cluster, pod, PROGRAM)
+                return used(cluster, kubectl, pod, PROGRAM)
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return 1

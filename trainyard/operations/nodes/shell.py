@@ -11,8 +11,9 @@ import argparse
 import subprocess
 import sys
 
+from trainyard.operations.nodes.command_output import followed
 from trainyard.operations.nodes.one_pod import described, may, running
-from trainyard.operations.nodes.shell_job import ENDED, Shell, shell_job, shell_name
+from trainyard.operations.nodes.shell_job import Shell, shell_job, shell_name
 from trainyard.operations.reach.consent import ask
 from trainyard.operations.reach.kubectl import Kubectl, Object, kubectl_with
 from trainyard.operations.reach.place import Reached, reached
@@ -48,7 +49,7 @@ def main(options: argparse.Namespace) -> int:
             if code := ask("Start it?", yes=options.yes, otherwise=NOTHING):
                 return code
             with running(kubectl, shell) as pod:
-                return used(cluster, pod, options.run)
+                return used(cluster, kubectl, pod, options.run)
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return 1
@@ -68,26 +69,12 @@ def _require_terminal(kubectl: Kubectl, shell: Shell, stack: str) -> None:
         )
 
 
-def used(cluster: Reached, pod: Object, command: str | None) -> int:
+def used(cluster: Reached, kubectl: Kubectl, pod: Object, command: str | None) -> int:
     """The terminal, or the output of the command; the exit code."""
+    sys.stdout.flush()
+    if command is not None:
+        return followed(cluster.login, kubectl, pod)
     name, where = pod["metadata"]["name"], f"--namespace={pod['metadata']['namespace']}"
     container = pod["spec"]["containers"][0]["name"]
-    sys.stdout.flush()
-    if command is None:
-        words = ["kubectl", "exec", "-it", name, where, f"--container={container}", "--"]
-        return subprocess.run([*words, *TERMINAL], env=cluster.login()).returncode
-    words = ["kubectl", "logs", "--follow", name, where, f"--container={container}"]
-    code = None
-    with subprocess.Popen(
-        words, env=cluster.login(), stdout=subprocess.PIPE, encoding="utf-8", errors="replace"
-    ) as log:
-        assert log.stdout
-        for line in log.stdout:
-            if line.startswith(ENDED):
-                code = int(line.removeprefix(ENDED).rstrip("]\n"))
-            else:
-                print(line, end="", flush=True)
-    if code is None:
-        print("the pod ended before the command did, or could not start it", file=sys.stderr)
-        return 1
-    return code
+    words = ["kubectl", "exec", "-it", name, where, f"--container={container}", "--"]
+    return subprocess.run([*words, *TERMINAL], env=cluster.login()).returncode

@@ -20,7 +20,7 @@ from tests.support.patience import until
 from tests.support.recording import CHECKOUT
 from tests.support.tool import run_word
 from tests.trainyard.operations.terminal import Terminal
-from trainyard.operations.nodes import one_pod, shell
+from trainyard.operations.nodes import command_output, one_pod, shell
 from trainyard.operations.nodes.one_pod import described, waits_for
 from trainyard.operations.nodes.shell_job import ShellError, Wanted, pod_job, shell_job
 from trainyard.operations.reach.stack import Stack, read_stack
@@ -178,6 +178,8 @@ class Cluster:
     ) -> None:
         self.calls: list[tuple[str, ...]] = []
         self.may, self.looks, self.fails, self.sent = may, 0, "", ""
+        self.runs_on, self.unseen = False, ""
+        """The container runs, as the API server says, and what it says first instead."""
         self.refusals: list[str] = []
         """What the next deletions fail with."""
         program = folder / "bin" / "kubectl"
@@ -212,6 +214,11 @@ class Cluster:
             return json.dumps({"items": [self._pod()]})
         if words[0] == "get" and words[1] == "node":
             raise RuntimeError("nodes is forbidden")
+        if words[:2] == ("get", "pod") and self.unseen:
+            error, self.unseen = self.unseen, ""
+            raise RuntimeError(error)
+        if words[:2] == ("get", "pod") and self.runs_on:
+            return json.dumps(self._pod())
         if words[0] == "get":
             ended = {"type": "Failed", "status": "True", "reason": "Refused", "message": "by quota"}
             conditions = [ended] if self.fails == "ends" else []
@@ -264,6 +271,67 @@ def test_a_pod_that_ends_before_its_command_is_an_error(
     cluster = Cluster(monkeypatch, folder, "half of it\n")
     assert run_word("shell", ASK) == 1 and cluster.deleted
     assert "ended before the command did" in capsys.readouterr().err
+
+
+BREAKS = """#!/bin/sh
+case "$*" in
+*--since-time=2026-11-30T10:00:01Z*)
+    echo '2026-11-30T10:00:01.000000001Z one'
+    printf '2026-11-30T10:00:01.5Z 2 of\\r3\\n'
+    echo '2026-11-30T10:00:01.500000001Z three'
+    echo '2026-11-30T10:00:02Z [ended with 3]' ;;
+*)
+    echo '2026-11-30T10:00:01.000000001Z one'
+    printf '2026-11-30T10:00:01.5Z 2 of\\r3\\n'
+    echo 'error: unexpected EOF' >&2
+    exit 1 ;;
+esac
+"""
+
+
+def _breaking(cluster: Cluster, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "bin" / "kubectl").write_text(BREAKS)
+    monkeypatch.setattr(command_output, "AGAIN_SECONDS", 0)
+    cluster.runs_on = True
+
+
+def test_a_lost_connection_does_not_end_a_command_that_runs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _breaking(Cluster(monkeypatch, folder, ""), folder, monkeypatch)
+    assert run_word("shell", ASK) == 3
+    said = capsys.readouterr()
+    assert said.out == "one\n2 of\r3\nthree\n", "each line once"
+    assert "the connection was lost, and is made again error: unexpected EOF" in said.err
+
+
+@pytest.mark.parametrize(
+    "error", ["i/o timeout", 'Error from server (NotFound): pods "a" not found']
+)
+def test_an_api_server_that_is_away_is_waited_for_and_a_pod_that_is_gone_is_not(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: str
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "")
+    _breaking(cluster, folder, monkeypatch)
+    cluster.unseen = error
+    program = folder / "bin" / "kubectl"
+    if "NotFound" in error:
+        program.write_text("#!/bin/sh\nexit 1\n")
+    assert run_word("shell", ASK) == (1 if "NotFound" in error else 3)
+    assert ("ended before the command did" in capsys.readouterr().err) == ("NotFound" in error)
+
+
+def test_a_log_that_cannot_be_read_does_not_hold_its_node(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "")
+    _breaking(cluster, folder, monkeypatch)
+    (folder / "bin" / "kubectl").write_text("#!/bin/sh\necho 'cannot get pods/log' >&2\nexit 1\n")
+    monkeypatch.setattr(command_output, "UNREAD_SECONDS", 0.2)
+    assert run_word("shell", ASK) == 1 and cluster.deleted
+    said = capsys.readouterr().err
+    assert "cannot get pods/log\nthe log of the pod could not be read" in said
+    assert said.count("made again") == 1
 
 
 def test_a_job_that_ends_before_its_pod_says_how_and_is_deleted(
