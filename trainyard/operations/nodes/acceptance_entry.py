@@ -71,14 +71,17 @@ def new_entry(stack: Stack, pool: str | None, nodes: int | None, image: str | No
     team = _team(stack)
     if not measured_stores(stack.environment, team):
         raise _no_store(team)
+    image = image or _image(stack, name)
     entry = acceptance_entry(
         stack.environment,
         pool=name,
         nodes=nodes,
-        image=image or _image(stack, name),
+        image=image,
         runtime=_runtime(stack),
         team=team,
     )
+    if secrets := stack.pull_secrets(image):
+        entry["pull_secrets"] = [*secrets]
     job = f"accept-{name}"
     if job in stack.taken:
         raise EntryError(f"{stack.file} has another job {job}. Fix: rename it")

@@ -135,6 +135,7 @@ def pod_job(stack: Stack, name: str, wanted: Wanted) -> Shell:
         "nodes": 1,
         "pool": wanted.pool,
         "image": wanted.image,
+        "pull_secrets": stack.pull_secrets(wanted.image),
         "command": wanted.words,
         "processes_per_node": 1,
         "labels": {SHELL: "true"},

@@ -9,6 +9,7 @@ from pathlib import Path
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
 from trainyard.decide import plan_stack
 from trainyard.plan import EnvironmentPlan, TeamPlan
+from trainyard.plans.images import parts
 from trainyard.problems import Refused
 from trainyard.settings.environment import EnvironmentConfig
 from trainyard.settings.job import JobConfig, typed
@@ -38,6 +39,12 @@ class Stack:
     @property
     def region(self) -> str:
         return self.reading.configs[0].region
+
+    def pull_secrets(self, image: str) -> tuple[str, ...]:
+        """Secrets with which jobs of the file pull from the registry of an image."""
+        registry = parts(image).registry
+        found = (job for job in self.jobs.values() if parts(job.image).registry == registry)
+        return tuple(dict.fromkeys(secret for job in found for secret in job.pull_secrets))
 
 
 def own_prices(name: str) -> OwnPrices:

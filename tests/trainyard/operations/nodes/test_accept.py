@@ -152,6 +152,18 @@ def test_all_nodes_of_the_pool_and_the_image_of_its_job_are_the_default(
     assert "next: pulumi up --stack dev, then trainyard accept dev --pool g6e --live" in said
 
 
+def test_a_private_image_is_pulled_as_the_jobs_of_its_registry_pull_it(
+    stack_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "image: registry.example.com/train:1\n"
+    text = stack_file.read_text()
+    assert line in text
+    stack_file.write_text(text.replace(line, f"{line}        pull_secrets: [registry]\n", 1))
+    assert run_word("accept", ["dev", "--pool", "g6e", "--yes", "--live"]) == 0
+    assert "pull_secrets: [registry]" in capsys.readouterr().out
+    assert stack_file.read_text().count("pull_secrets: [registry]") == 2
+
+
 @pytest.mark.parametrize(("answer", "code"), [("n", 3), (None, 2)])
 def test_without_a_yes_the_file_stays(
     stack_file: Path, monkeypatch: pytest.MonkeyPatch, answer: str | None, code: int

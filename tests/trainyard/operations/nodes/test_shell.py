@@ -121,6 +121,24 @@ def test_a_stack_without_a_job_needs_an_image_and_one_without_runtime_says_so(fo
     assert a_shell(read_stack("dev"), image="debian:13").image == "debian:13"
 
 
+def test_a_private_image_is_pulled_with_the_secrets_of_the_jobs_of_its_registry(
+    folder: Path,
+) -> None:
+    file = folder / "Pulumi.dev.yaml"
+    before, _, rest = file.read_text().rpartition("        image: ")
+    private = "        image: registry.example.com/a:1\n        pull_secrets: [registry]\n"
+    file.write_text(before + private + rest.partition("\n")[2])
+    stack = read_stack("dev")
+    for image in (None, "registry.example.com/other:2"):
+        assert _pull_secrets(a_shell(stack, image=image)) == ["registry"]
+    assert _pull_secrets(a_shell(stack, image="debian:13")) == []
+
+
+def _pull_secrets(made: Any) -> list[str]:
+    [patch] = made.body["spec"]["podTemplateOverrides"]
+    return [each["name"] for each in patch["spec"].get("imagePullSecrets", [])]
+
+
 def _words(minutes: int, command: str | None, stack: Stack) -> list[str]:
     return a_shell(stack, minutes=minutes, command=command).body["spec"]["trainer"]["command"]
 
