@@ -200,10 +200,12 @@ def _handled(handler: Any, *kinds: signal.Signals) -> Iterator[None]:
 
 @contextmanager
 def _no_way_around() -> Iterator[None]:
-    """SIGTERM and a terminal that closes end the block as ctrl-C does, so that the job is deleted."""
+    """SIGTERM and a terminal that closes end the block as ctrl-C does, so that the job is deleted. What is ignored,
+    as nohup ignores a terminal that closes, stays so."""
 
     def leave(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    with _handled(leave, signal.SIGTERM, signal.SIGHUP):
+    kinds = (signal.SIGTERM, signal.SIGHUP)
+    with _handled(leave, *(kind for kind in kinds if signal.getsignal(kind) != signal.SIG_IGN)):
         yield

@@ -417,6 +417,16 @@ def test_a_real_terminal_that_closes_takes_the_job_with_it(tmp_path: Path) -> No
     assert (tmp_path / "deleted").exists()
 
 
+def test_nohup_keeps_a_command_when_the_terminal_closes() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with one_pod._no_way_around():
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) != signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_deletion_that_fails_is_tried_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
