@@ -15,13 +15,12 @@ import time
 
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.operations.nodes.shell_job import ENDED
-from trainyard.operations.reach.kubectl import Kubectl, Login, Object
+from trainyard.operations.reach.kubectl import NOT_FOUND, Kubectl, Login, Object
 
 STAMP = re.compile(r"(\d{4}-\d\d-\d\dT[\d:]+)(?:\.(\d+))?Z ")
 """Text of the kubelet before a line."""
 NANOSECONDS = 9
 """Digits behind the point of a time of the kubelet; older ones leave out zeros."""
-NOT_FOUND = "(NotFound)"
 AGAIN_SECONDS = 1.0
 LONG_SECONDS = 60.0
 """A connection that lasts so long was one. The API server gives up sooner to reach a kubelet."""

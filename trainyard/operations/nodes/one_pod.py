@@ -15,16 +15,14 @@ from typing import Any
 from trainyard.catalog.job_kinds import ENDED, JOB_KINDS
 from trainyard.catalog.logs.waiting import container_statuses
 from trainyard.operations.nodes.shell_job import Shell
-from trainyard.operations.reach.kubectl import Kubectl, Object
+from trainyard.operations.reach.kubectl import FORBIDDEN, NOT_FOUND, Kubectl, Object
 from trainyard.operations.reach.place import title
 from trainyard.operations.reach.snapshot import condition_of, last_condition
 from trainyard.operations.recovery.drain import POLL_SECONDS, delete_once
 from trainyard.reports.costs.amounts import JobCost
 
-FORBIDDEN = "(Forbidden)"
-"""Part of kubectl's message where a try more does not help."""
-DELETE_SECONDS = 300.0
-"""Seconds in which a deletion that fails is tried again: a laptop that wakes up has its network later."""
+AWAY_SECONDS = 300.0
+"""Seconds for which a cluster that does not answer is asked again: a laptop that wakes up has its network later."""
 
 
 class Ended(RuntimeError):
@@ -93,26 +91,42 @@ def running(kubectl: Kubectl, shell: Shell) -> Iterator[Object]:
 
 
 def _started(kubectl: Kubectl, shell: Shell) -> Object:
-    """The pod, when its container runs or has run. Print what it waits for. Raises Ended."""
-    kind = JOB_KINDS[shell.plan.kind]
-    where = (f"--namespace={shell.plan.namespace}", "--output=json")
-    said = ""
+    """The pod, when its container runs or has run. Print what it waits for. Raises Ended, and RuntimeError where the
+    cluster stays away."""
+    said, answered = "", time.monotonic()
     while True:
-        job = json.loads(kubectl("get", shell.plan.kind.lower(), shell.plan.name, *where))
-        selector = f"--selector={kind.pod_label}={shell.plan.name}"
-        pods = json.loads(kubectl("get", "pods", selector, *where))["items"]
-        for pod in pods:
-            statuses = container_statuses(pod)
-            states = [each.get(key, {}) for each in statuses for key in ("state", "lastState")]
-            if any("running" in state or "terminated" in state for state in states):
+        try:
+            state, pods = _seen(kubectl, shell)
+        except RuntimeError as error:
+            lasting = NOT_FOUND in str(error) or FORBIDDEN in str(error)
+            if lasting or time.monotonic() - answered > AWAY_SECONDS:
+                raise
+            why = f"for an answer of the cluster: {error}"
+        else:
+            if pod := next(filter(_has_run, pods), None):
                 return pod
-        state = last_condition(job)
-        if state["type"] in ENDED:
-            raise Ended(f"the job ended: {state.get('reason')}: {state.get('message')}")
-        if (why := waits_for(state, pods)) != said:
-            said = why
+            if state["type"] in ENDED:
+                raise Ended(f"the job ended: {state.get('reason')}: {state.get('message')}")
+            why, answered = waits_for(state, pods), time.monotonic()
+        if why != said:
             print(f"waits: {why}", file=sys.stderr, flush=True)
+        said = why
         time.sleep(POLL_SECONDS)
+
+
+def _seen(kubectl: Kubectl, shell: Shell) -> tuple[Object, list[Object]]:
+    """The last condition of the job, and its pods."""
+    where = (f"--namespace={shell.plan.namespace}", "--output=json")
+    job = json.loads(kubectl("get", shell.plan.kind.lower(), shell.plan.name, *where))
+    selector = f"--selector={JOB_KINDS[shell.plan.kind].pod_label}={shell.plan.name}"
+    return last_condition(job), json.loads(kubectl("get", "pods", selector, *where))["items"]
+
+
+def _has_run(pod: Object) -> bool:
+    """True where a container of the pod runs or has run."""
+    statuses = container_statuses(pod)
+    states = [each.get(key, {}) for each in statuses for key in ("state", "lastState")]
+    return any("running" in state or "terminated" in state for state in states)
 
 
 def waits_for(state: Object, pods: list[Object]) -> str:
@@ -147,15 +161,13 @@ def _delete(kubectl: Kubectl, shell: Shell) -> str:
     """Delete the job with its pod, with more tries where that fails. A line that says how to end a job that may be
     there still, else empty. Only ctrl-C between two tries gives up."""
     job, said = title(shell.body), ""
-    until = time.monotonic() + DELETE_SECONDS
+    until = time.monotonic() + AWAY_SECONDS
     with _handled(signal.SIG_IGN, signal.SIGTERM, signal.SIGHUP), suppress(KeyboardInterrupt):
         _say(f"deletes {job}")
         while failed := _try_to_delete(kubectl, shell):
             over = time.monotonic() > until or FORBIDDEN in failed
             more = (
-                ""
-                if over
-                else f"; tries again, for {DELETE_SECONDS / 60:g} minutes, or until ctrl-C"
+                "" if over else f"; tries again, for {AWAY_SECONDS / 60:g} minutes, or until ctrl-C"
             )
             if (line := f"could not delete {job}: {failed}{more}") != said:
                 _say(said := line)

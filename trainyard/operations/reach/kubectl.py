@@ -25,6 +25,8 @@ TOKEN_SECONDS = 600
 """Seconds for which a token is used. EKS accepts it for 14 minutes."""
 UNSERVED = "the server doesn't have a resource type"
 """Part of kubectl's message where the API server does not serve a kind."""
+FORBIDDEN, NOT_FOUND = "(Forbidden)", "(NotFound)"
+"""Parts of kubectl's messages of which another try has no better answer."""
 NOT_SERVED = "(NotFound)"
 """Part of kubectl's message where the API server does not serve a path."""
 

@@ -196,10 +196,10 @@ class Cluster:
     ) -> None:
         self.calls: list[tuple[str, ...]] = []
         self.may, self.looks, self.fails, self.sent = may, 0, "", ""
-        self.runs_on, self.unseen = False, ""
-        """The container runs, as the API server says, and what it says first instead."""
-        self.refusals: list[str] = []
-        """What the next deletions fail with."""
+        self.runs_on = False
+        """The container runs, as the API server says."""
+        self.failures: dict[str, list[str]] = {}
+        """First words of a call → what the next ones fail with."""
         program = folder / "bin" / "kubectl"
         program.parent.mkdir()
         program.write_text(f"#!{sys.executable}\nprint({log!r}, end='')\n")
@@ -217,12 +217,13 @@ class Cluster:
 
     def __call__(self, *words: str) -> str:
         self.calls.append(words)
+        for begins, errors in self.failures.items():
+            if errors and " ".join(words).startswith(begins):
+                raise RuntimeError(errors.pop(0))
         if words[0] == "auth":
             if self.may != "yes":
                 raise RuntimeError(self.may)
             return "yes\n"
-        if words[0] == "delete" and self.refusals:
-            raise RuntimeError(self.refusals.pop(0))
         if words[0] == "create":
             self.sent = Path(words[1].partition("=")[2]).read_text()
         if words[:2] == ("get", "pods"):
@@ -232,9 +233,6 @@ class Cluster:
             return json.dumps({"items": [self._pod()]})
         if words[0] == "get" and words[1] == "node":
             raise RuntimeError("nodes is forbidden")
-        if words[:2] == ("get", "pod") and self.unseen:
-            error, self.unseen = self.unseen, ""
-            raise RuntimeError(error)
         if words[:2] == ("get", "pod") and self.runs_on:
             return json.dumps(self._pod())
         if words[0] == "get":
@@ -331,7 +329,7 @@ def test_an_api_server_that_is_away_is_waited_for_and_a_pod_that_is_gone_is_not(
 ) -> None:
     cluster = Cluster(monkeypatch, folder, "")
     _breaking(cluster, folder, monkeypatch)
-    cluster.unseen = error
+    cluster.failures["get pod shell-pod"] = [error]
     program = folder / "bin" / "kubectl"
     if "NotFound" in error:
         program.write_text("#!/bin/sh\nexit 1\n")
@@ -417,6 +415,31 @@ def test_a_real_terminal_that_closes_takes_the_job_with_it(tmp_path: Path) -> No
     assert (tmp_path / "deleted").exists()
 
 
+def test_a_pod_is_waited_for_over_a_cluster_that_is_away(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "[ended with 0]\n")
+    cluster.failures["get pods"] = ["no route to host"] * 3
+    assert run_word("shell", ASK) == 0
+    assert (
+        capsys.readouterr().err.count("waits: for an answer of the cluster: no route to host") == 1
+    )
+
+
+@pytest.mark.parametrize("failed", ["no route to host", "Error from server (NotFound): gone"])
+def test_a_cluster_that_stays_away_and_a_job_that_is_gone_end_the_wait(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], failed: str
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "")
+    cluster.failures["get pods"] = [failed] * 3
+    if "NotFound" not in failed:
+        monkeypatch.setattr(one_pod, "AWAY_SECONDS", -1)
+    assert (
+        run_word("shell", ASK) == 1 and cluster.deleted and len(cluster.failures["get pods"]) == 2
+    )
+    assert failed in capsys.readouterr().err
+
+
 def test_nohup_keeps_a_command_when_the_terminal_closes() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -431,8 +454,8 @@ def test_a_deletion_that_fails_is_tried_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = Cluster(monkeypatch, folder, "[ended with 0]\n")
-    cluster.refusals = ["no route to host"] * 3
-    assert run_word("shell", ASK) == 0 and not cluster.refusals
+    cluster.failures["delete"] = ["no route to host"] * 3
+    assert run_word("shell", ASK) == 0 and not cluster.failures["delete"]
     assert capsys.readouterr().err.count("no route to host; tries again, for 5 minutes") == 1
 
 
@@ -441,10 +464,10 @@ def test_a_job_that_is_left_is_an_error_with_the_word_that_ends_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], failed: str
 ) -> None:
     cluster = Cluster(monkeypatch, folder, "[ended with 0]\n")
-    cluster.refusals = [failed] * 2
+    cluster.failures["delete"] = [failed] * 2
     if "Forbidden" not in failed:
-        monkeypatch.setattr(one_pod, "DELETE_SECONDS", -1)
-    assert run_word("shell", ASK) == 1 and len(cluster.refusals) == 1
+        monkeypatch.setattr(one_pod, "AWAY_SECONDS", -1)
+    assert run_word("shell", ASK) == 1 and len(cluster.failures["delete"]) == 1
     said = capsys.readouterr().err
     assert re.search(r"Fix: trainyard stop training/shell-[0-9a-f]{6} --stack dev", said)
 
@@ -453,7 +476,7 @@ def test_why_a_job_ended_is_said_also_where_it_is_left(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = Cluster(monkeypatch, folder, "")
-    cluster.fails, cluster.refusals = "ends", ["Error from server (Forbidden): no"]
+    cluster.fails, cluster.failures["delete"] = "ends", ["Error from server (Forbidden): no"]
     assert run_word("shell", ASK) == 1
     said = capsys.readouterr().err
     assert "the job ended: Refused: by quota" in said and "may still be there" in said
