@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import pytest
 
-from tests.controllers.test_kueue import job, legacy_job, started
+from tests.controllers.test_kueue import job, legacy_job, started, waits
 from tests.support.kueue_server import KueueServer, kueue_server
 from tests.support.patience import until
 from tests.support.stackfile import at
 from trainyard.catalog.fabric import LAYER
+from trainyard.catalog.kueue_types import PLACES_GPUS_ONLY
 from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.objects.jobs.pod_template import GPU, POOL, TAINT_VALUE
 
@@ -107,3 +109,23 @@ def test_a_gang_that_is_too_large_for_one_part_gets_nodes_of_both(cluster: Kueue
 def test_a_pytorchjob_asks_for_no_place_and_starts_as_well(cluster: KueueServer) -> None:
     cluster.trainer.create(legacy_job("vision", "legacy", 2))
     assert until(lambda: started(cluster, "vision", "legacy", "PyTorchJob"))
+
+
+def test_pods_without_gpus_have_no_place_and_start_only_where_kueue_lets_them(
+    cluster: KueueServer,
+) -> None:
+    """A release in which both jobs start needs no rule: trainyard/rules/queues.py, placed_job_errors."""
+    release = TRAINER_RELEASES[cluster.trainer.release]
+    counts, mixed = job(cluster, "vision", "counts", 1), legacy_job("vision", "mixed", 2)
+    counts["spec"]["trainer"]["resourcesPerNode"] = {"requests": {"cpu": "2"}}
+    del counts["spec"][release.pod_changes]
+    roles = mixed["spec"]["pytorchReplicaSpecs"] = deepcopy(mixed["spec"]["pytorchReplicaSpecs"])
+    roles["Master"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "2"}}
+    cluster.trainer.create(counts)
+    cluster.trainer.create(mixed)
+    if release.kueue in PLACES_GPUS_ONLY:
+        for name in ("counts", "mixed"):
+            assert until(lambda name=name: "no TAS flavor" in waits(cluster, "vision", name))
+    else:
+        assert until(lambda: started(cluster, "vision", "counts"))
+        assert until(lambda: started(cluster, "vision", "mixed", "PyTorchJob"))

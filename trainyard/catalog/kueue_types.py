@@ -1,5 +1,5 @@
 """Changes that Kueue makes to a TrainJob that it writes back, by release of Kueue:
-kueue_types.json.
+kueue_types.json; and the releases that start no job without GPUs in a topology.
 
 Kueue writes the whole object with Go types of its own. They leave out fields whose value is zero, and
 fields that they do not have. From Trainer 2.3 on, the CRD compares what was there with what comes
@@ -19,6 +19,9 @@ from typing import Any
 
 from trainyard.catalog.versions import TRAINER_RELEASES
 
+PLACES_GPUS_ONLY = frozenset({"0.19.2"})
+"""Releases of Kueue that admit no job in which some pods request nothing that its queue counts, where all flavors of
+the queue have a topology (tas_flavorassigner.go, ErrNoTASFlavorAssigned; kueue#14707). 0.16 starts such a job."""
 TYPES_FILE = Path(__file__).with_name("kueue_types.json")
 SPEC = "TrainJobSpec"
 """Name of the type of TrainJob.spec."""

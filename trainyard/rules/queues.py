@@ -8,8 +8,12 @@ of jobs that Kueue has started already. Examples of each rule: tests/trainyard/r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from trainyard.catalog.fabric import NETWORK_LAYERS, network_layers
+from trainyard.catalog.job_kinds import JOB_KINDS
+from trainyard.catalog.kueue_types import PLACES_GPUS_ONLY
+from trainyard.catalog.versions import TRAINER_RELEASES
 from trainyard.derive.pools import first_type, gpus_of, largest_gang
 from trainyard.derive.queues import (
     FETCH_MINUTES,
@@ -20,8 +24,10 @@ from trainyard.derive.queues import (
     team_queue_plan,
 )
 from trainyard.derive.teams import Share
+from trainyard.objects.jobs.pod_template import GPU
 from trainyard.objects.queues.queues import URGENCIES
-from trainyard.problems import REMOVE, At, InputError, InputWarning, write_one_of
+from trainyard.plans.jobs import JobPlan, maps_in
+from trainyard.problems import REMOVE, At, InputError, InputWarning, few, write_one_of
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
 from trainyard.settings.job import AnyJob, JobConfig, typed
 from trainyard.settings.team_entry import TeamEntryConfig
@@ -256,6 +262,40 @@ def queued_job_errors(
                     else "take another pool: other teams keep all nodes of this one"
                 ),
             )
+
+
+def placed_job_errors(
+    path: str, plan: JobPlan, environment: EnvironmentConfig
+) -> Iterator[InputError]:
+    """A job that Kueue never starts, because it finds no place in the network for pods without GPUs."""
+    release = TRAINER_RELEASES[environment.trainer.version].kueue
+    chooses = environment.queues is not None and environment.queues.topology is not None
+    if not chooses or release not in PLACES_GPUS_ONLY:
+        return
+    if pods := _without_gpus(plan, environment):
+        yield At(path).must(
+            f"request GPUs in all its pods, because the environment has queues.topology: Kueue {release} never starts"
+            " another job there",
+            got=f"none in {pods}",
+            fix="request GPUs in them, or name a runtime that fetches no model, or move a job that needs no GPUs to the"
+            " environment's own stack, which has no queue",
+        )
+
+
+def _without_gpus(plan: JobPlan, environment: EnvironmentConfig) -> str:
+    """Pods of a job that request no GPUs; empty where all do, or where a runtime says it."""
+    kind = JOB_KINDS[plan.kind]
+    if not kind.has_runtime:
+        roles: Mapping[str, Any] = plan.spec[kind.replicas]
+        return few([role for role, each in roles.items() if not _names_gpus(each)])
+    if plan.runtime in fetching(environment):
+        return f"those of runtime {plan.runtime} that fetch its model"
+    asked = plan.spec.get("trainer", {}).get("resourcesPerNode")
+    return "" if asked is None or _names_gpus(asked) else "those that train"
+
+
+def _names_gpus(value: Any) -> bool:
+    return any(GPU in each for each in maps_in(value))
 
 
 def _ends(jobs: Mapping[str, AnyJob]) -> Iterator[InputError]:

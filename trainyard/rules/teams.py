@@ -29,6 +29,7 @@ from trainyard.rules.queues import (
     fetch_warnings,
     maximum_warnings,
     outside_errors,
+    placed_job_errors,
     queue_errors,
     queued_job_errors,
 )
@@ -301,6 +302,7 @@ def listed_plan_errors(
     isolated = isolated_workers(environment, folder) if queue else {}
     for name, plan in plans.items():
         yield from _beyond(f"team.jobs.{name}", share.entry, plan)
+        yield from placed_job_errors(f"team.jobs.{name}", plan, environment)
         if queue:
             needed = _whole_nodes(described[name], environment)
             yield from dispatched_job_errors(f"team.jobs.{name}", plan, needed, nodes, isolated)

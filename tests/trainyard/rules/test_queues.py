@@ -28,6 +28,39 @@ def legacy(settings: dict[str, Any]) -> None:
     job["pytorch_job"] = {"clean_pods": "none"}
 
 
+NEAR = both(
+    with_queues,
+    at("queues.topology", "preferred"),
+    at("pools.g6e.replicas", 4),
+    at("pools.h100.replicas", 2),
+    at("pools.cpu", {"instance_types": ["m7i.4xlarge"], "max_nodes": 2}),
+    at("training_operator", {"version": "1.8.1"}),
+)
+"""Kueue chooses the nodes of jobs by their place in the network."""
+NEWEST = at("trainer.version", "2.3.0")
+COUNTS = {
+    "nodes": 1,
+    "pool": "cpu",
+    "image": "public.ecr.aws/deep-learning-containers/a:1",
+    "script": "python3 count.py",
+    "processes_per_node": 1,
+}
+RECIPE = {
+    "nodes": 1,
+    "pool": "g6e",
+    "image": "public.ecr.aws/deep-learning-containers/a:1",
+    "runtime": "torchtune-qwen2.5-1.5b",
+    "command": ["tune", "run"],
+    "allow_no_checkpoint": True,
+}
+COUNTS_WITH_TRAINER = COUNTS | {"runtime": "torch-distributed"}
+COUNTS_WITH_OPERATOR = COUNTS | {"pytorch_job": {}}
+_PLACED = (
+    "must request GPUs in all its pods, because the environment has queues.topology: Kueue 0.19.2 never starts another"
+    " job there; got none in "
+)
+
+
 ENVIRONMENTS: dict[str, tuple[Edit, str, str]] = {
     "a guarantee without queues": (
         both(listed, at("teams.nlp.guaranteed_nodes", {"g6e": 1})),
@@ -165,6 +198,24 @@ STACKS: dict[str, tuple[Edit, Edit, str, str]] = {
         "must be running or all in a queue, which gives the GPUs of a job that has ended to others: pods that go on"
         " keep them; got none. Fix: write running",
     ),
+    "pods without GPUs, for which Kueue finds no place": (
+        both(NEAR, NEWEST),
+        both(by_name, at("jobs.counts", COUNTS_WITH_TRAINER)),
+        "team.jobs.counts",
+        f"{_PLACED}those that train. Fix: request GPUs in them",
+    ),
+    "roles without GPUs, for which Kueue finds no place": (
+        both(NEAR, NEWEST),
+        both(by_name, at("jobs.counts", COUNTS_WITH_OPERATOR)),
+        "team.jobs.counts",
+        f"{_PLACED}Master",
+    ),
+    "pods that fetch a model, for which Kueue finds no place": (
+        both(NEAR, NEWEST),
+        both(by_name, at("jobs.recipe", RECIPE)),
+        "team.jobs.recipe",
+        f"{_PLACED}those of runtime torchtune-qwen2.5-1.5b that fetch its model",
+    ),
     "a team past the queues": (
         both(with_queues, at("teams.vision.namespace", "vision")),
         nothing,
@@ -202,6 +253,23 @@ def test_a_job_that_no_queue_starts_is_refused(case: str, tmp_path: Path) -> Non
 def test_sound_queues_are_not_refused(edit: Edit, tmp_path: Path) -> None:
     folder = checkout(tmp_path, both(with_queues, edit), by_name)
     assert planned("dev", folder).errors == ()
+    assert planned("team-vision", folder).errors == ()
+
+
+@pytest.mark.parametrize(
+    ("environment", "job"),
+    [
+        (NEAR, COUNTS_WITH_TRAINER),
+        (NEAR, COUNTS_WITH_OPERATOR),
+        (both(NEAR, NEWEST, at("queues.topology", None)), COUNTS_WITH_TRAINER),
+        (both(NEAR, NEWEST), COUNTS_WITH_TRAINER | {"pool": "g6e", "gpus_per_node": 1}),
+    ],
+    ids=["Kueue 0.16", "a PyTorchJob of Kueue 0.16", "any nodes", "GPUs"],
+)
+def test_a_job_that_kueue_places_or_need_not_place_is_not_refused(
+    environment: Edit, job: dict[str, Any], tmp_path: Path
+) -> None:
+    folder = checkout(tmp_path, environment, both(by_name, at("jobs.counts", job)))
     assert planned("team-vision", folder).errors == ()
 
 
