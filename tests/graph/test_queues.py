@@ -197,6 +197,20 @@ def test_a_pool_that_stands_waits_for_images_only_and_a_recipe_for_its_model() -
     assert kueue(plain)["waitForPodsReady"]["timeout"] == "18m"
 
 
+def test_a_gang_that_loses_a_node_of_a_pool_that_stands_has_the_time_of_a_new_node() -> None:
+    """With the time for images it was stopped, and went behind all others, while its new node booted."""
+    kept = queued_environment(
+        at("pools.g6e.replicas", 2),
+        at("pools.h100.replicas", 2),
+        at("trainer.runtimes", ["torch-distributed"]),
+        at("training_operator", {"version": "1.8.1"}),
+    )
+    waits = kueue(kept)["waitForPodsReady"]
+    assert (waits["timeout"], waits["recoveryTimeout"]) == ("5m", "18m")
+    told = json.loads(kept["ConfigMap gangs-files"].inputs["data"]["settings.json"])
+    assert told["ready_seconds"] == 18 * 60
+
+
 def test_kueue_manages_the_jobs_of_teams_and_no_others(queued: Graph) -> None:
     configured = kueue(queued)
     assert configured["manageJobsWithoutQueueName"] is True

@@ -4,7 +4,7 @@ long a gang may wait for its pods, and the labels of jobs."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from trainyard.catalog.aws.latencies import LATENCIES
@@ -66,6 +66,7 @@ def queues_plan(me: Identity, wanted: EnvironmentConfig) -> QueuesPlan | None:
         job_kinds=job_kinds(wanted),
         fair_sharing=wanted.queues.fair_sharing,
         ready_minutes=minutes + fetch,
+        recovery_minutes=_gang_minutes(GANG) + fetch,
         fetch_minutes=fetch,
         longest_backoff_seconds=PAID_BACKOFF_SECONDS if paid else LONGEST_BACKOFF_SECONDS,
         origin=me.stack if dispatches else None,
@@ -151,7 +152,12 @@ def ready_minutes(wanted: EnvironmentConfig) -> int:
     """Minutes that the pods of a gang may take on the slowest pool, without a model that its runtime
     fetches. Where all pools keep their nodes, only the image must be pulled."""
     stand = all(pool.replicas is not None for pool in queued_pools(wanted).values())
-    rows = GANG[-1:] if stand else GANG
+    return _gang_minutes(GANG[-1:] if stand else GANG)
+
+
+def _gang_minutes(rows: Sequence[str]) -> int:
+    """Minutes for stages of a gang's start. One that has lost a node waits for all of them, whatever its pool keeps: a
+    gang that is stopped before the new node is there goes behind all that wait."""
     return math.ceil(MARGIN * sum(LATENCIES[row].slow for row in rows) / 60)
 
 

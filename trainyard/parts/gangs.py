@@ -28,8 +28,8 @@ class Gangs(Part[QueuesConfig, GangsPlan]):
         return GangsPlan(
             image=versions.PYTHON_IMAGE,
             files=program_files("gangs"),
-            # No runtime, so no model that one fetches.
-            ready_minutes=queues.ready_minutes - queues.fetch_minutes,
+            # No runtime, so no model that one fetches. Most gangs that it counts have lost a pod.
+            ready_minutes=queues.recovery_minutes - queues.fetch_minutes,
             longest_backoff_seconds=queues.longest_backoff_seconds,
         )
 

@@ -325,6 +325,8 @@ def queues(plan: Plan) -> list[str]:
         f"a gang that has not got all its pods after {plan.queues.ready_minutes} minutes gives its"
         " nodes back, and tries again"
     )
+    if plan.queues.recovery_minutes > plan.queues.ready_minutes:
+        limit += f"; one that has lost a node after {plan.queues.recovery_minutes}"
     if near := [each.pool for each in plan.queues.flavors if each.by_topology]:
         limit += f"; nodes are chosen by their place in the network of AWS: pools {', '.join(near)}"
     return ["queues", *command_line.table(rows), *command_line.wrapped(limit)]

@@ -36,8 +36,8 @@ class GangsPlan:
     files: Mapping[str, str]
     """Name → text of its program."""
     ready_minutes: int
-    """A gang that lacks pods for longer gives its nodes back: as in trainyard/objects/queues/queues.py, without the
-    minutes for a model."""
+    """A gang that lacks pods for longer gives its nodes back: recovery_minutes of trainyard/objects/queues/queues.py,
+    without the minutes for a model."""
     longest_backoff_seconds: int
     """Most until its next try: as there."""
 

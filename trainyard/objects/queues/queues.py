@@ -90,8 +90,10 @@ class QueuesPlan:
     fair_sharing: bool
     ready_minutes: int
     """A gang whose pods are not all ready after this time gives its nodes back."""
+    recovery_minutes: int
+    """A gang that was complete and has lost a pod, perhaps with its node, gives the others back after this time."""
     fetch_minutes: int
-    """Minutes of it for a runtime that fetches its model; 0: none does."""
+    """Minutes of both for a runtime that fetches its model; 0: none does."""
     longest_backoff_seconds: int
     """Most between two attempts of such a gang."""
     origin: str | None = None
@@ -224,8 +226,8 @@ def _group(flavors: list[Spec]) -> Spec:
 
 
 def configuration(plan: QueuesPlan) -> dict[str, Any]:
-    """Kueue's own configuration. waitForPodsReady is one for the whole cluster, and counts from the
-    admission of a job."""
+    """Kueue's own configuration. waitForPodsReady is one for the whole cluster. It counts from the admission of a job,
+    and its recoveryTimeout from the loss of a pod."""
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -239,7 +241,7 @@ def configuration(plan: QueuesPlan) -> dict[str, Any]:
         "resources": {"excludeResourcePrefixes": _NOT_COUNTED},
         "waitForPodsReady": {
             "timeout": f"{plan.ready_minutes}m",
-            "recoveryTimeout": f"{plan.ready_minutes}m",
+            "recoveryTimeout": f"{plan.recovery_minutes}m",
             "blockAdmission": False,
             "requeuingStrategy": {
                 "timestamp": "Eviction",
