@@ -49,7 +49,7 @@ def queues_plan(me: Identity, wanted: EnvironmentConfig) -> QueuesPlan | None:
     # A pool that is switched off for a night is the same to Kueue, which would restart for another answer.
     pools = queued_pools(wanted).values()
     paid = any(pool.replicas is not None or pool.reservation for pool in pools)
-    minutes, fetch = ready_minutes(wanted), FETCH_MINUTES * bool(fetching(wanted))
+    fetch = FETCH_MINUTES * bool(fetching(wanted))
     return QueuesPlan(
         version=version,
         chart=kueue_chart(version, wanted.artifacts),
@@ -65,8 +65,8 @@ def queues_plan(me: Identity, wanted: EnvironmentConfig) -> QueuesPlan | None:
         ),
         job_kinds=job_kinds(wanted),
         fair_sharing=wanted.queues.fair_sharing,
-        ready_minutes=minutes + fetch,
-        recovery_minutes=_gang_minutes(GANG) + fetch,
+        ready_minutes=gang_minutes(wanted),
+        recovery_minutes=_stage_minutes(GANG) + fetch,
         fetch_minutes=fetch,
         longest_backoff_seconds=PAID_BACKOFF_SECONDS if paid else LONGEST_BACKOFF_SECONDS,
         origin=me.stack if dispatches else None,
@@ -152,10 +152,15 @@ def ready_minutes(wanted: EnvironmentConfig) -> int:
     """Minutes that the pods of a gang may take on the slowest pool, without a model that its runtime
     fetches. Where all pools keep their nodes, only the image must be pulled."""
     stand = all(pool.replicas is not None for pool in queued_pools(wanted).values())
-    return _gang_minutes(GANG[-1:] if stand else GANG)
+    return _stage_minutes(GANG[-1:] if stand else GANG)
 
 
-def _gang_minutes(rows: Sequence[str]) -> int:
+def gang_minutes(wanted: EnvironmentConfig) -> int:
+    """Minutes after which Kueue stops a gang whose pods do not all run."""
+    return ready_minutes(wanted) + FETCH_MINUTES * bool(fetching(wanted))
+
+
+def _stage_minutes(rows: Sequence[str]) -> int:
     """Minutes for stages of a gang's start. One that has lost a node waits for all of them, whatever its pool keeps: a
     gang that is stopped before the new node is there goes behind all that wait."""
     return math.ceil(MARGIN * sum(LATENCIES[row].slow for row in rows) / 60)

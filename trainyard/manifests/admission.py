@@ -20,7 +20,7 @@ from trainyard.manifests.names.names import name_problems
 from trainyard.manifests.on_stores import store_warnings
 from trainyard.manifests.pod_security import pod_security_errors
 from trainyard.manifests.pool_fit import pool_problems
-from trainyard.manifests.queue_fields import queue_field_errors, team_errors
+from trainyard.manifests.queue_fields import queue_field_errors, team_problems
 from trainyard.manifests.rules import manifest_problems
 from trainyard.manifests.tolerations import tolerating, toleration_warnings
 from trainyard.plans.identity import digest
@@ -266,7 +266,7 @@ class _Site:
         for context in contexts:
             problems += _metadata(context, self.namespace)
             problems += owned_fields.left_out_warnings(context)
-            problems += team_errors(context, self.namespace, self.environment)
+            problems += team_problems(context, self.namespace, self.environment)
             if not self.privileged_pods:
                 problems += pod_security_errors(context, self.namespace)
             problems += _new(queue_field_errors(context, self.environment, self.release), places)

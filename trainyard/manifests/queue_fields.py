@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 from trainyard.catalog.job_kinds import ENTRY_KINDS, JOB_KINDS, MORE_KINDS
 from trainyard.catalog.kueue_types import unknown_fields
+from trainyard.derive.queues import gang_minutes
 from trainyard.manifests.context import ManifestContext
 from trainyard.manifests.document import TRAINER, mapping
 from trainyard.objects.teams.queue_admission import CLEANED
-from trainyard.problems import InputError
+from trainyard.problems import InputError, InputWarning
 from trainyard.settings.environment import EnvironmentConfig
 
 CLEAN_PODS = ("spec", "runPolicy", "cleanPodPolicy")
@@ -51,10 +52,11 @@ def _of_runtime(context: ManifestContext, field: str) -> bool:
     return any(each.body.get(field) for pod in context.runtime_pods for each in pod.containers)
 
 
-def team_errors(
+def team_problems(
     context: ManifestContext, namespace: str, environment: EnvironmentConfig
-) -> Iterator[InputError]:
-    """A kind that no team has a right to, and no queue counts, and pods that outlive their job in a queue."""
+) -> Iterator[InputError | InputWarning]:
+    """A kind that no team has a right to, and no queue counts; pods that outlive their job in a queue, or that a queue
+    does not wait for."""
     if namespace == environment.namespace:
         return
     if context.workload.kind in MORE_KINDS:
@@ -75,3 +77,20 @@ def team_errors(
             cleans or "",
             "write Running",
         )
+    if environment.queues is not None:
+        yield from _slow_to_run(context, gang_minutes(environment))
+
+
+def _slow_to_run(context: ManifestContext, minutes: int) -> Iterator[InputWarning]:
+    """Containers before the others. A pod is not ready, and a PyTorchJob not Running, while one of them runs
+    (Kubernetes, pod lifecycle; Kueue 0.16.9 and 0.19.2, PodsReady of trainjob_controller.go and
+    kubeflowjob_controller.go)."""
+    pods = [pod for pod in context.workload.pods if pod.role != "override"]
+    for container in (each for pod in pods for each in pod.init_containers):
+        if container.body.get("restartPolicy") != "Always":
+            yield context.warning(
+                container.path,
+                f"a queue takes the nodes back from a job whose pods do not all run after {minutes} minutes, and then"
+                " this container begins again: with more work than that it never ends. Do long work, such as a copy"
+                " of data, in the script",
+            )

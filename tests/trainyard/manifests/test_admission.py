@@ -180,6 +180,28 @@ def test_pods_in_a_queue_end_with_their_job(policy: str, got: str) -> None:
     assert all(each.startswith("spec.runPolicy.cleanPodPolicy [") for each in errors)
 
 
+@pytest.mark.parametrize(("restarts", "warned"), [("", 1), (", restartPolicy: Always", 0)])
+def test_work_before_the_training_is_warned_of_in_a_queue(restarts: str, warned: int) -> None:
+    """Pods are not ready before it ends, and Kueue stops the job by then: a copy of data began again, for ever."""
+    text = V1.replace("namespace: training", "namespace: team-vision")
+    first = f"initContainers: [{{name: copy, image: 'a/b:1'{restarts}}}], containers:"
+    text = text.replace("containers:", first)
+
+    def said(config: EnvironmentConfig, namespace: str = "team-vision") -> list[str]:
+        named = text.replace("team-vision", namespace)
+        found = made(named, environment=config, namespace=namespace).warnings
+        return [str(each) for each in found if "takes the nodes back" in each.text]
+
+    plain = at("trainer.runtimes", ["torch-distributed"])
+    in_queues = environment(at("queues", {}), plain)
+    assert said(environment()) == [] and said(in_queues, "training") == []
+    warnings = said(in_queues)
+    assert len(warnings) == warned
+    assert all("initContainers[0]" in each and "after 18 minutes, and" in each for each in warnings)
+    longer = said(environment(at("queues", {})))
+    assert all("after 78 minutes, and" in each for each in longer) and len(longer) == warned
+
+
 def test_a_time_to_live_is_left_out_with_a_warning_and_starts_no_run_again() -> None:
     """A file that had it before keeps the identity of its run."""
     entry = ManifestConfig(manifest="x.yaml", pool="g6e")
