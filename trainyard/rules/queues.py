@@ -7,9 +7,11 @@ of jobs that Kueue has started already. Examples of each rule: tests/trainyard/r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from trainyard.catalog.aws.latencies import IMAGE_GB, LATENCIES
 from trainyard.catalog.fabric import NETWORK_LAYERS, network_layers
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.kueue_types import PLACES_GPUS_ONLY
@@ -18,6 +20,7 @@ from trainyard.derive.pools import first_type, gpus_of, largest_gang
 from trainyard.derive.queues import (
     FETCH_MINUTES,
     fetching,
+    gang_minutes,
     kept_nodes,
     queued_pools,
     ready_minutes,
@@ -307,6 +310,24 @@ def _ends(jobs: Mapping[str, AnyJob]) -> Iterator[InputError]:
                 " keep them",
                 got="none",
                 write="running",
+            )
+
+
+def image_warnings(
+    share: Share, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig
+) -> Iterator[InputWarning]:
+    """Jobs of a team whose image takes longer than Kueue waits for their pods. It has one time for all jobs."""
+    if share.queue is None:
+        return
+    most = gang_minutes(environment)
+    for name, job in jobs.items():
+        pool = environment.pools.get(job.pool)
+        start = LATENCIES["job.image-pull"].slow * job.image_gb / float(IMAGE_GB) / 60
+        if pool and start > most and job.image not in (pool.prefetch or ()):
+            yield At(f"team.jobs.{name}.image_gb").warning(
+                f"a slow pull of {job.image_gb:g} GB takes {math.ceil(start)} minutes, and Kueue takes the nodes back"
+                f" from a job whose pods do not all run after {most}: it begins again and again. Take a smaller image,"
+                f" or let the environment list it in prefetch of pool {job.pool}"
             )
 
 

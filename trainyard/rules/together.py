@@ -28,7 +28,7 @@ from trainyard.parts.parts import wanted_parts
 from trainyard.plans.directories import path_of
 from trainyard.problems import At, InputError, InputWarning, few
 from trainyard.rules.preemption import stopped_warnings
-from trainyard.rules.queues import parted_warnings
+from trainyard.rules.queues import image_warnings, parted_warnings
 from trainyard.rules.schedule import kept_run_warnings
 from trainyard.rules.teams import listing_errors
 from trainyard.settings.environment import EnvironmentConfig, TeamConfig
@@ -205,6 +205,7 @@ def team_warnings_together(
     yield from kept_run_warnings(share.entry, entries)
     yield from stopped_warnings(share, entries, own, environment)
     yield from parted_warnings(share, own, environment)
+    yield from image_warnings(share, own, environment)
     yield from gang_warnings("team.jobs", together, environment)
     yield from docker_hub_warnings("team.jobs", together, environment)
     yield from ecr_public_warnings("team.jobs", together, environment)

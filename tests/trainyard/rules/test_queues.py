@@ -369,6 +369,37 @@ def test_a_job_on_a_part_of_a_node_takes_whole_nodes_from_others(
     assert all("4 of the 8 GPUs of a node" in each and "nodes of g6e." in each for each in said)
 
 
+LARGE = both(by_name, at(f"{JOB}.image_gb", 60))
+STANDS = both(
+    with_queues,
+    at("pools.g6e.replicas", 4),
+    at("pools.h100.replicas", 2),
+    at("trainer.runtimes", ["torch-distributed"]),
+)
+IMAGE = "public.ecr.aws/deep-learning-containers/pytorch:2.11.0-cu130-amzn2023"
+
+
+@pytest.mark.parametrize(
+    ("environment", "team", "warned"),
+    [
+        (STANDS, LARGE, True),
+        (STANDS, by_name, False),
+        (both(STANDS, at("pools.g6e.prefetch", [IMAGE])), LARGE, False),
+        (with_queues, LARGE, False),
+        (listed, LARGE, False),
+    ],
+    ids=["nodes that stand", "a usual image", "pulled before", "time for nodes", "no queues"],
+)
+def test_an_image_that_takes_longer_than_kueue_waits_is_said(
+    environment: Edit, team: Edit, warned: bool, tmp_path: Path
+) -> None:
+    found = planned("team-vision", checkout(tmp_path, environment, team))
+    assert found.errors == ()
+    said = [each.text for each in found.warnings if each.path == f"team.{JOB}.image_gb"]
+    assert len(said) == warned
+    assert all("60 GB takes 7 minutes, and Kueue" in each and "after 5:" in each for each in said)
+
+
 def test_every_line_of_the_rules_is_reached_by_a_case_above(tmp_path: Path) -> None:
     def run() -> None:
         for edit, _, _ in ENVIRONMENTS.values():
@@ -376,6 +407,7 @@ def test_every_line_of_the_rules_is_reached_by_a_case_above(tmp_path: Path) -> N
         for environment, team, _, _ in STACKS.values():
             planned("team-vision", checkout(tmp_path, environment, team))
         planned("team-vision", checkout(tmp_path, with_queues, HALF))
+        planned("team-vision", checkout(tmp_path, STANDS, LARGE))
 
     assert lines_not_reached((queues,), run) == []
 
