@@ -26,9 +26,8 @@ TOKEN_SECONDS = 600
 UNSERVED = "the server doesn't have a resource type"
 """Part of kubectl's message where the API server does not serve a kind."""
 FORBIDDEN, NOT_FOUND = "(Forbidden)", "(NotFound)"
-"""Parts of kubectl's messages of which another try has no better answer."""
-NOT_SERVED = "(NotFound)"
-"""Part of kubectl's message where the API server does not serve a path."""
+"""Parts of kubectl's messages of which another try has no better answer. NOT_FOUND is also that of a path which the
+API server does not serve."""
 
 
 def kubectl_with(login: Login, *flags: str) -> Kubectl:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from trainyard.catalog.job_kinds import JOB_KINDS, resource_of
-from trainyard.operations.reach.kubectl import NOT_SERVED, Kubectl
+from trainyard.operations.reach.kubectl import NOT_FOUND, Kubectl
 
 KIND = resource_of("TrainJob")
 
@@ -16,7 +16,7 @@ def served(kubectl: Kubectl) -> tuple[str, ...]:
     try:
         found = json.loads(kubectl("get", "--raw", f"/apis/{JOB_KINDS['PyTorchJob'].api_version}"))
     except RuntimeError as error:
-        if NOT_SERVED in str(error):
+        if NOT_FOUND in str(error):
             return ()
         raise RuntimeError(f"cannot list kinds of jobs: {error}") from error
     names = {each["name"] for each in found["resources"]}

@@ -25,7 +25,7 @@ from trainyard.catalog.logs.events import is_about
 from trainyard.catalog.logs.waiting import container_statuses, state_beside
 from trainyard.catalog.workloads import WORKLOADS
 from trainyard.objects.programs.history import DELETED
-from trainyard.operations.reach.kubectl import NOT_SERVED, Kubectl, Object
+from trainyard.operations.reach.kubectl import NOT_FOUND, Kubectl, Object
 from trainyard.operations.reach.pods import AT_ONCE, Gangs, Log, full_name, gangs, read_logs
 from trainyard.operations.reach.rank_logs import logs_of_ends
 from trainyard.operations.reach.served import served
@@ -284,7 +284,7 @@ def _lists(
         try:
             return objects_at(kubectl, _path(version, kind, namespace)) if version else None
         except RuntimeError as error:
-            if NOT_SERVED not in str(error):
+            if NOT_FOUND not in str(error):
                 raise
             return None
 

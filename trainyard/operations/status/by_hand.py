@@ -21,7 +21,7 @@ from typing import Any
 from trainyard.catalog.job_kinds import JOB_KINDS
 from trainyard.catalog.quantities import amount
 from trainyard.command_line import cut_apart
-from trainyard.operations.reach.kubectl import NOT_SERVED, Kubectl, Object
+from trainyard.operations.reach.kubectl import NOT_FOUND, Kubectl, Object
 from trainyard.operations.reach.pods import AT_ONCE
 from trainyard.operations.reach.pulumi import PATCH_FORCE, deployment
 from trainyard.operations.reach.snapshot import FORBIDDEN, objects_at, root_of
@@ -142,7 +142,7 @@ def _plurals(kubectl: Kubectl, versions: Iterable[str]) -> dict[tuple[str, str],
         try:
             served = json.loads(kubectl("get", "--raw", root_of(version)))["resources"]
         except RuntimeError as error:
-            if NOT_SERVED not in str(error):
+            if NOT_FOUND not in str(error):
                 raise
             continue
         found |= {(version, one["kind"]): one["name"] for one in served if "/" not in one["name"]}

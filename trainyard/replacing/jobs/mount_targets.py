@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from trainyard.catalog.aws.node_price import ZONE
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.jobs import maps_in
 from trainyard.plans.networks import ExistingNetworkPlan
 from trainyard.plans.stores import EfsPlan
 from trainyard.problems import At, InputError, few
-from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show
+from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, ends_one
 from trainyard.replacing.jobs.mounted import going_jobs, mounts
 from trainyard.replacing.replacing import PRIVATE, RUNTIME, SUBNET
 
 MOUNT_TARGET = "aws:efs/mountTarget:MountTarget"
 TYPES = frozenset({MOUNT_TARGET, SUBNET, RUNTIME})
 """Types of resources that the rules look at."""
-ZONE = "topology.kubernetes.io/zone"
 
 
 def name_errors(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputError]:
@@ -59,7 +59,7 @@ def target_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Iter
                 " their mounts, and what they have not written is lost",
                 got=f"another one or none, beside {few(sorted(mounting), SHOWN)}",
                 fix=f"keep {zone} as environment.zone or in fallback_zones of a pool, with its subnet, until they have"
-                " ended; kubectl --namespace <namespace> delete <kind> <name> ends one",
+                f" ended; {ends_one()}",
             )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from trainyard.plan import EnvironmentPlan
 from trainyard.plans.jobs import JobNamespacePlan, maps_in
 from trainyard.problems import At, InputError, few
-from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, going_of_others
+from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, ends_one, going_of_others
 from trainyard.replacing.jobs.runtimes import runtime_of
 from trainyard.replacing.replacing import RUNTIME
 
@@ -38,8 +38,7 @@ def mount_errors(plan: EnvironmentPlan, deployed: Deployed, show: Show) -> Itera
                 " gone and lets no new pod mount it, so `pulumi up` fails after 10 minutes, and a gang that loses a"
                 " pod never starts again",
                 got=f"no claim {claim} in {space} beside {few(sorted(mounting), SHOWN)}",
-                fix="write it as it was, and change it when they have ended; kubectl --namespace"
-                f" {space} delete <kind> <name> ends one",
+                fix=f"write it as it was, and change it when they have ended; {ends_one(space)}",
             )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from trainyard.catalog.aws.node_price import TYPE, ZONE
 from trainyard.catalog.job_kinds import JOB_KINDS, true_conditions
 from trainyard.objects.jobs.pod_template import GPU, POOL
 from trainyard.plan import EnvironmentPlan
@@ -24,7 +25,6 @@ from trainyard.replacing.replacing import RUNTIME
 
 TYPES = frozenset({NODE_POOL, RUNTIME})
 """Types of resources that the rule looks at."""
-TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
 NODE_CLAIMS, OF_NODE_POOL = "nodeclaims.karpenter.sh", "karpenter.sh/nodepool"
 """Karpenter's objects of nodes, as kubectl calls them, and their label with the name of a NodePool."""
 NODE_CLASSES, LOOKED = "ec2nodeclasses.karpenter.k8s.aws", "CapacityReservationsReady"

@@ -110,7 +110,7 @@ def test_a_zone_that_leaves_stays_while_jobs_there_mount_the_store(two_zones: De
         " it there: its deletion breaks their mounts, and what they have not written is lost; got another one or none,"
         " beside TrainJob team-vision/anywhere, TrainJob team-vision/there. Fix: keep ap-northeast-2c as"
         " environment.zone or in fallback_zones of a pool, with its subnet, until they have ended; kubectl --namespace"
-        " <namespace> delete <kind> <name> ends one"
+        " <its namespace> delete <kind> <name> ends one"
     ]
     assert _said(two_zones, jobs=jobs[2:]) == _said(two_zones, AWAY, jobs=jobs) == []
     assert _said(of_an_older_release(two_zones), jobs=jobs) == _said(two_zones, jobs=jobs)
