@@ -277,8 +277,8 @@ def placed_job_errors(
         return
     if pods := _without_gpus(plan, environment):
         yield At(path).must(
-            f"request GPUs in all its pods, because the environment has queues.topology: Kueue {release} never starts"
-            " another job there",
+            f"have GPUs requested in all its pods, because the environment has queues.topology: Kueue {release} never"
+            " starts another job there",
             got=f"none in {pods}",
             fix="request GPUs in them, or name a runtime that fetches no model, or move a job that needs no GPUs to the"
             " environment's own stack, which has no queue",

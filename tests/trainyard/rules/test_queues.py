@@ -56,8 +56,8 @@ RECIPE = {
 COUNTS_WITH_TRAINER = COUNTS | {"runtime": "torch-distributed"}
 COUNTS_WITH_OPERATOR = COUNTS | {"pytorch_job": {}}
 _PLACED = (
-    "must request GPUs in all its pods, because the environment has queues.topology: Kueue 0.19.2 never starts another"
-    " job there; got none in "
+    "must have GPUs requested in all its pods, because the environment has queues.topology: Kueue 0.19.2 never"
+    " starts another job there; got none in "
 )
 
 
