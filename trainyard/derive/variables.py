@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from trainyard.derive.shell import READS_MORE, Command, read_script, words_of
 
@@ -14,6 +14,8 @@ _DECLARES = ("export", "readonly", "declare", "typeset")
 _ASKS = re.compile(r"\[|\(\(|\|\||\b(?:test|grep)\b")
 """Words before && that say more than that a command succeeded."""
 _COMMENT = re.compile(r"(?m)^[ \t]*#[^\n]*")
+_COMMAND = re.compile(r"\$\((?!\()[^()]*\)|`[^`]*`")
+"""A command whose output stands in its place: its words are no variables."""
 _SHOWN = re.compile(
     r"(?m)(?:^|[;&|])[ \t]*(?:echo|printf(?![ \t]+-v))\b[^\n;&|]*|(?:^|[ \t])#[^\n]*"
 )
@@ -45,7 +47,7 @@ def in_arithmetic(text: str) -> list[str]:
     return [
         name
         for found in re.finditer(r"\$\(\(([^\n]*?)\)\)", text)
-        for name in re.findall(r"(?<![\w$#{])[A-Z][A-Z0-9_]*\b", found[1])
+        for name in re.findall(r"(?<![\w$#{])[A-Z][A-Z0-9_]*\b", _COMMAND.sub(" ", found[1]))
     ]
 
 
@@ -55,25 +57,25 @@ def is_used(name: str, text: str) -> bool:
 
 
 def is_assigned(name: str, script: str) -> bool:
-    """True where a script gives a variable a value for which it needs none of it: A=1 and A=${A:-1}, but neither A=$A
-    nor A=$((A * 8))."""
-    _, value = _first_value(name, script)
-    return bool(value) and not is_used(name, re.sub(rf"\$\{{{name}:?[-+?=]", "", value))
+    """True where a script gives a variable a value for which it needs none of it, wherever: A=1, A=${A:-1} and
+    ((A = 1)), but neither A=$A nor A=$((A * 8)). What a function or a text says of A=$A counts for nothing."""
+    if re.search(rf"\(\([^\n()]*?(?<![\w$]){name}\s*=(?!=)", script):
+        return True
+    values = (value for _, value in _values(name, script))
+    return any(not is_used(name, re.sub(rf"\$\{{{name}:?[-+?=]", "", each)) for each in values)
 
 
 def is_assigned_first(name: str, script: str) -> bool:
     """True where a script gives a variable a value before it reads it, with a default or without one."""
-    before, value = _first_value(name, script)
+    before, value = next(_values(name, script), ("", ""))
     return bool(value) and not is_used(name, f"{before} {value}")
 
 
-def _first_value(name: str, script: str) -> tuple[str, str]:
-    """The text before the first assignment of a variable, and the assignment; empty where there is none."""
+def _values(name: str, script: str) -> Iterator[tuple[str, str]]:
+    """The text before each assignment of a variable, and the assignment."""
     text = _COMMENT.sub("", script)
-    found = re.search(rf"(?<![\w$-]){name}(?:\[[^\]]*\])?\+?=(?!=)", text)
-    if not found:
-        return "", ""
-    return text[: found.start()], "".join(words_of(text[found.start() :])[:1])
+    for found in re.finditer(rf"(?<![\w$-]){name}(?:\[[^\]]*\])?\+?=(?!=)", text):
+        yield text[: found.start()], "".join(words_of(text[found.start() :])[:1])
 
 
 def _assigned(command: Command) -> dict[str, str]:

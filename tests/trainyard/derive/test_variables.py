@@ -83,7 +83,7 @@ def test_a_script_assigns_a_variable_of_which_it_needs_no_value(script: str) -> 
 
 @pytest.mark.parametrize("script", NEEDS_ITSELF)
 def test_a_script_that_makes_a_variable_of_itself_needs_a_value(script: str) -> None:
-    assert is_used("A", script) and not is_assigned("A", f"{script}; A=1")
+    assert is_used("A", script) and not is_assigned("A", f"{script}; {script}")
     assert _ends_where_none_is_set(script) and not is_assigned_first("A", script)
 
 
@@ -104,5 +104,20 @@ def test_a_variable_is_used_before_it_is_assigned() -> None:
     assert not is_assigned("A", "b --A=1 $A; BA=1; A==1")
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "trap 'echo \"A=$A\"' ERR\nA=1",
+        'f() { echo "A=$A B=$B"; }\nexport B=2 A=1\nf',
+        "f() { A=$((A + 1)); }\nA=0\nf",
+        "(( A = 0 ))\nb $((A + 1))",
+        ": $((A = 3))",
+    ],
+)
+def test_what_is_said_of_a_variable_before_does_not_hide_that_it_gets_a_value(script: str) -> None:
+    assert is_assigned("A", script)
+
+
 def test_names_in_arithmetic_are_variables() -> None:
     assert in_arithmetic("$((AB * ${CD} + EF_1)) $((16#FF)) ((GH)) $(( ${#IJ} ))") == ["AB", "EF_1"]
+    assert in_arithmetic("$(( $(nproc) / $(nvidia-smi -L | grep -c GPU) + `b CD` + EF ))") == ["EF"]
