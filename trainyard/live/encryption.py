@@ -8,7 +8,7 @@ from typing import Any
 from trainyard import command_line
 from trainyard.live.questions.account import Account
 from trainyard.live.questions.caller import NotAnswered
-from trainyard.objects.iam.encryption import SYSTEM_LAUNCHES, USES, key_policy
+from trainyard.objects.iam.encryption import AUTO_SCALING, USES, key_policy
 from trainyard.objects.iam.policies import Document, account_of
 from trainyard.objects.iam.read_policies import listed, matches, statements_of
 from trainyard.parts.parts import planned_parts
@@ -18,6 +18,11 @@ from trainyard.stores.kinds import plan_kind
 
 PATH = "environment.kms_key_arn"
 NOT_FOUND = "unknown to this account"
+CALLS = {
+    "kms:ReEncrypt*": ("kms:ReEncryptFrom", "kms:ReEncryptTo"),
+    "kms:GenerateDataKey*": ("kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext"),
+}
+"""Calls of nodes that statements name by a pattern; another policy may name each."""
 
 
 def key_checks(
@@ -92,20 +97,16 @@ def default_key_findings(
 def _kept_out(plan: EnvironmentPlan, key: str, policy: str) -> list[str]:
     """Launchers of nodes that the policy of the default key does not name. IAM gives neither of them a right to
     that key."""
-    statements = statements_of(policy)
-    role = f"arn:aws:iam::{account_of(key)}:role/{plan.karpenter.role_name}"
+    statements, account = statements_of(policy), f"arn:aws:iam::{account_of(key)}"
     launchers = {
-        "Auto Scaling": [
-            each
-            for each in key_policy(key, plan.identity.stack)["Statement"]
-            if each["Sid"] in SYSTEM_LAUNCHES
-        ],
-        "Karpenter": [{"Principal": {"AWS": role}, "Action": [*USES, "kms:CreateGrant"]}],
+        "Auto Scaling": f"{account}:{AUTO_SCALING}",
+        "Karpenter": f"{account}:role/{plan.karpenter.role_name}",
     }
+    calls = [*USES, "kms:CreateGrant"]
     return [
         name
-        for name, wanted in launchers.items()
-        if not all(_granted(each, statements) for each in wanted)
+        for name, role in launchers.items()
+        if not _granted({"Principal": {"AWS": role}, "Action": calls}, statements)
     ]
 
 
@@ -188,8 +189,9 @@ def _granted(wanted: Document, statements: Iterable[Document]) -> bool:
         if statement["Effect"] == "Allow" and _names(wanted["Principal"], statement["Principal"])
     ]
     return all(
-        any(matches(action, each.get("Action")) for each in allowing)
+        any(matches(call, each.get("Action")) for each in allowing)
         for action in listed(wanted["Action"])
+        for call in CALLS.get(action, (action,))
     )
 
 

@@ -94,6 +94,10 @@ def test_a_default_key_of_ebs_that_launchers_may_use_is_sound() -> None:
     role = planned("dev").karpenter.role_name
     karpenter = {"AWS": [f"arn:aws:iam::123456789012:role/{role}"]}
     assert of_default(THROUGH_EC2) == []
+    each = ["kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey", "kms:ReEncryptFrom"]
+    each += ["kms:ReEncryptTo", "kms:GenerateDataKeyWithoutPlaintext"]
+    assert of_default(THROUGH_EC2 | {"Action": each}) == []
+    assert len(of_default(THROUGH_EC2 | {"Action": each[:-1]})) == 1
     assert of_default(*PRINTED["Statement"], THROUGH_EC2 | {"Principal": karpenter}) == []
     assert of_default(KeyManager="AWS") == [], "EBS's own key, by its ARN"
     assert of_default(stack=SEALED) == [], "disks have the key of the stack file"

@@ -18,9 +18,6 @@ CONTROL_PLANE, FLOW, POD_LOGS = "/aws/eks/", "/aws/vpc-flow-logs/", "/trainyard/
 USES = ("kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*")
 """Calls of EC2 about the volume of an instance, as whoever launches it."""
 
-SYSTEM_LAUNCHES = ("LaunchSystemNodes", "GrantSystemNodes")
-"""Statements of the policy of a key that let Auto Scaling launch the system nodes."""
-
 
 def region_of(key_arn: str) -> str:
     """The region of a key: no key works in another one."""
