@@ -32,13 +32,22 @@ def name_errors(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputErro
     for name in _stores(plan):
         was = deployed.output(MOUNT_TARGET, name, "subnetId")
         before = zones.get(was, "")
-        unknown = "" if isinstance(plan.network, ExistingNetworkPlan) else plan.zone
-        if was is not None and (before or unknown) != plan.zone:
+        why = (
+            "in this update, which gives mount targets the names of their zones: EFS would refuse a second one of store"
+            f" {name} in a zone"
+        )
+        if was is not None and before and before != plan.zone:
             yield At("environment.zone").must(
-                f"stay {before or f'the zone of {was}'} in this update, which gives mount targets the names of their"
-                f" zones: EFS would refuse a second one of store {name} in a zone",
+                f"stay {before} {why}",
                 got=plan.zone,
-                fix=f"write {before or 'the zone of before'} again, run `pulumi up`, and change it in the next update",
+                fix=f"write {before} again, run `pulumi up`, and change it in the next update",
+            )
+        elif was is not None and not before and isinstance(plan.network, ExistingNetworkPlan):
+            yield At("environment.network.private_subnets").must(
+                f"have {was} {why}",
+                got=", ".join(sorted(zones)),
+                fix=f"write {was} again for its zone, with environment.zone as it was, run `pulumi up`, and change them"
+                " in the next update",
             )
 
 

@@ -164,7 +164,10 @@ def test_the_update_that_names_mount_targets_by_zone_moves_none(two_zones: Deplo
     assert said(old) == said(old, AWAY) == said(two_zones, IN_C) == said(Deployed(), IN_C) == []
     there = of_an_older_release(before(EXISTING_VPC))
     assert said(there, EXISTING_VPC) == []
-    assert f"must stay the zone of {SUBNETS['ap-northeast-2a']}" in said(there, OTHER)[0]
+    [subnet] = said(there, OTHER)
+    was = SUBNETS["ap-northeast-2a"]
+    assert subnet.startswith(f"environment.network.private_subnets: must have {was} in this update")
+    assert f"Fix: write {was} again for its zone, with environment.zone as it was" in subnet
 
 
 def test_a_preview_refuses_to_take_a_mount_target_from_under_a_job(two_zones: Deployed) -> None:
