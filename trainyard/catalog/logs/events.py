@@ -32,6 +32,11 @@ def space_of(event: Object) -> str:
     return said.get("namespace") or meta.get("namespace") or ""
 
 
+def time_of(event: Object) -> str:
+    """When an event was last; empty where it says no time."""
+    return event.get("lastTimestamp") or event.get("eventTime") or ""
+
+
 def is_about(event: Object, obj: Object) -> bool:
     """True of an event about this object and no other of its name: in another namespace, of another kind, or that
     was there before it. An object or an event that lacks one of these is told by the others."""

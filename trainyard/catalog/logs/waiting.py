@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from trainyard.catalog.job_kinds import POOL
-from trainyard.catalog.logs.events import about, is_about, is_of_karpenter
+from trainyard.catalog.logs.events import about, is_about, is_of_karpenter, time_of
 from trainyard.catalog.logs.first_end import Object
 from trainyard.catalog.logs.missing_secrets import keys_of, literals
 from trainyard.catalog.logs.symptom import BEGINS, read
@@ -144,7 +144,7 @@ def message_about_placement(waiting: Iterable[Object], events: Iterable[Object])
             or _is_about_a_node_for(pods, event)
         )
     ]
-    found.sort(key=_time)
+    found.sort(key=time_of)
     of_karpenter = [event for event in found if is_of_karpenter(event)]
     shortages = [e for e in of_karpenter if e.get("reason") == "InsufficientCapacityError"]
     chosen = shortages or of_karpenter or found
@@ -157,14 +157,10 @@ def _is_about_a_node_for(pods: Sequence[Object], event: Object) -> bool:
     if event.get("involvedObject", {}).get("kind") not in ("NodeClaim", "NodePool"):
         return False
     begun = min((pod["metadata"].get("creationTimestamp") or "" for pod in pods), default="")
-    if "" < _time(event) < begun:
+    if "" < time_of(event) < begun:
         return False
     pools = [(pod["spec"].get("nodeSelector") or {}).get(POOL) for pod in pods]
     return None in pools or any(f"{about(event)}-".startswith(f"{pool}-") for pool in pools)
-
-
-def _time(event: Object) -> str:
-    return event.get("lastTimestamp") or event.get("eventTime") or ""
 
 
 def message_about_start(pod: Object, events: Iterable[Object]) -> str:

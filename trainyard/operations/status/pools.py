@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
-from trainyard.catalog.logs.events import about, is_about, is_of_karpenter
+from trainyard.catalog.logs.events import about, is_about, is_of_karpenter, time_of
 from trainyard.objects.jobs.pod_template import POOL
 from trainyard.operations.reach.snapshot import Object, Snapshot, condition_of
 from trainyard.operations.status.finding import Finding
@@ -20,6 +21,9 @@ ENDING = ("InstanceTerminating", "TerminatingOnInterruption")
 pkg/controllers/interruption/events)."""
 JOINS_SECONDS = 180
 """From the launch of an instance to its node: 79 s were measured, and one in ten takes 140."""
+SOON_SECONDS = 300
+"""From a launch to the end of an instance whose disk EC2 cannot make: it takes seconds. Karpenter ends an instance that
+does not join after 15 minutes."""
 VALIDATED = "ValidationSucceeded"
 """Condition of an EC2NodeClass whose dry run AWS has allowed."""
 ALLOWED_AGAIN = (
@@ -109,11 +113,11 @@ def silent_reservation(snapshot: Snapshot, waiting: Sequence[Object]) -> tuple[s
 def ended_at_launch(snapshot: Snapshot) -> Iterator[Finding]:
     """Pools that a job may wait for and whose instances end before they are nodes. EC2 says why only to whoever
     describes the instance, and Karpenter does not. Where Karpenter cannot read its queue either, which a KMS key of the
-    stack file encrypts, too, it waits for the node. Without such a key, only claims whose launch is among the events:
-    of an older one the event about its node may be gone after an hour."""
+    stack file encrypts, too, it waits for the node. Without such a key, only claims whose end came soon after their
+    launch: an instance that cannot join is ended by Karpenter later, and Spot takes one back at any time."""
     keys = {obj["metadata"]["name"]: _key(obj) for obj in snapshot.of("ec2nodeclasses")}
     ended = _ended(snapshot)
-    lost, seen = {*ended, *_missing(snapshot)}, ended & _with_event(snapshot, LAUNCHED)
+    lost, seen = {*ended, *_missing(snapshot)}, ended & _ended_soon(snapshot)
     for pool in snapshot.of("nodepools"):
         name, key = pool["metadata"]["name"], keys.get(_class(pool))
         claims = sorted(
@@ -155,6 +159,27 @@ def _of_the_account(pool: str, stack: str) -> tuple[str, str]:
 def _ended(snapshot: Snapshot) -> set[str]:
     """NodeClaims whose instance ended before it was a node."""
     return _with_event(snapshot, *ENDING) - _with_event(snapshot, REGISTERED)
+
+
+def _ended_soon(snapshot: Snapshot) -> set[str]:
+    """NodeClaims whose instance ended by itself within minutes of its launch."""
+    launched, ended = _moments(snapshot, LAUNCHED), _moments(snapshot, ENDING[0])
+    return {
+        claim
+        for claim, at in ended.items()
+        if claim in launched and (at - launched[claim]).total_seconds() <= SOON_SECONDS
+    }
+
+
+def _moments(snapshot: Snapshot, reason: str) -> dict[str, datetime]:
+    """NodeClaim → when the last event with this reason was."""
+    found = (
+        (about(event), time_of(event))
+        for event in snapshot.of("events")
+        if event.get("involvedObject", {}).get("kind") == "NodeClaim"
+        and event.get("reason") == reason
+    )
+    return {claim: datetime.fromisoformat(at) for claim, at in sorted(found) if at}
 
 
 def _with_event(snapshot: Snapshot, *reasons: str) -> set[str]:

@@ -101,16 +101,24 @@ def ended(
     key: str | None = KEY,
     registered: bool = False,
     launched: bool = True,
+    seconds: int = 12,
+    by: str = "InstanceTerminating",
     claims: Sequence[Object] = (),
 ) -> list[str]:
-    """What is said of a NodePool whose instances ended twice, or whose claims are these."""
+    """What is said of a NodePool whose instances ended twice, or whose claims are these. `seconds`: after their
+    launch."""
     events = [
-        {"reason": reason, "involvedObject": {"kind": "NodeClaim", "name": f"h100-{claim}"}}
+        {
+            "reason": reason,
+            "involvedObject": {"kind": "NodeClaim", "name": f"h100-{claim}"},
+            "lastTimestamp": (NOW - timedelta(minutes=30) + timedelta(seconds=at)).isoformat(),
+        }
         for claim in (() if claims else ("a1b2c", "d3e4f"))
-        for reason in (
-            "TerminatingOnInterruption",
-            *(["Launched"] if launched else []),
-            *(["Registered"] if registered else []),
+        for at, reason in (
+            (seconds, "TerminatingOnInterruption"),
+            (seconds, by),
+            *([(0, "Launched")] if launched else []),
+            *([(9, "Registered")] if registered else []),
         )
     ]
     ebs = {"encrypted": True, **({"kmsKeyID": key} if key else {})}
@@ -147,6 +155,12 @@ def test_without_a_key_in_the_stack_file_the_default_of_ebs_and_the_quota_of_dis
     assert "the account's default key of EBS" in said
     assert "Name=tag:karpenter.sh/nodepool,Values=h100 --query" in said
     assert ended(key=None, launched=False) == [] and len(ended(launched=False)) == 1
+
+
+def test_an_instance_that_ends_long_after_its_launch_or_by_spot_says_nothing_of_disks():
+    """Karpenter ends one that does not join after 15 minutes, as for want of an access entry."""
+    assert ended(key=None, seconds=910) == []
+    assert ended(key=None, by="TerminatingOnInterruption") == []
 
 
 def test_a_claim_that_karpenter_waits_for_names_the_key_after_three_minutes():
