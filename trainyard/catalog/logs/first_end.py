@@ -5,8 +5,10 @@ It imports nothing of ours, so that a program in a pod can have it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 Object = dict[str, Any]
@@ -25,6 +27,8 @@ OUT_OF_MEMORY = "OOMKilled"
 DISRUPTED, OF_KUBELET = "DisruptionTarget", "TerminationByKubelet"
 """Condition of a pod, and its reason: kubelet ended the pod. It stays where kubelet loses the reason in the
 status (kubernetes/kubernetes#105467, #132001)."""
+LATER_SECONDS = 120
+"""More than kubelet gives a pod that it ends, and a gang to notice."""
 
 
 @dataclass
@@ -55,19 +59,29 @@ def first_to_fail(pods: Iterable[Object]) -> End | None:
     """The rank that ended first with an error: the others of a gang end because of it. A container that
     runs again counts only where no other has ended so. None where no rank has."""
     found = [end for pod, number in ranks(pods) for end in _ends(pod, number)]
-    return min(found, key=_order, default=None)
+    errors = [end.at for end in found if end.at and not end.said and end.code not in KILLED]
+    return min(found, key=functools.partial(_order, min(errors, default="")), default=None)
 
 
-def _order(end: End) -> tuple[bool, bool, bool, str, int]:
+def _order(error: str, end: End) -> tuple[bool, bool, bool, str, int]:
     """First a rank that was killed for its memory, or its pod by kubelet: it cannot have ended because of another
-    one."""
+    one. `error`: when the first rank ended by itself. A pod that kubelet ended long after that was not the first."""
+    of_kubelet = bool(end.said) and not _is_later(end.at, error)
     return (
         end.runs,
-        end.reason != OUT_OF_MEMORY and not end.said,
+        end.reason != OUT_OF_MEMORY and not of_kubelet,
         end.code in KILLED,
         end.at,
         end.rank,
     )
+
+
+def _is_later(at: str, error: str) -> bool:
+    """True of a moment after which a rank that ended by itself cannot have ended because of it."""
+    if not at or not error:
+        return False
+    passed = datetime.fromisoformat(at) - datetime.fromisoformat(error)
+    return passed.total_seconds() > LATER_SECONDS
 
 
 def newer(found: End, known: End, there: Iterable[str]) -> bool:

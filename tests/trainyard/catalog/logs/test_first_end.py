@@ -63,6 +63,15 @@ def test_a_pod_that_kubelet_evicted_ended_first_although_it_was_killed() -> None
     assert end and end.rank == 1
 
 
+def test_a_pod_that_kubelet_ended_long_after_a_rank_did_not_end_first() -> None:
+    crashed = _pod(0, _end(1, "2026-11-30T02:50:00Z"))
+    end = first_to_fail([crashed, _pod(1, _end(143), **EVICTED)])
+    assert end and end.rank == 0
+    later = _pod(2, _end(1, "2026-11-30T03:01:00Z"))
+    end = first_to_fail([later, _pod(1, _end(143), **EVICTED)])
+    assert end and end.rank == 1
+
+
 def test_a_pod_that_kubelet_did_not_admit_has_no_container_and_still_tells_why() -> None:
     said = "Pod was rejected: Allocate failed due to requested number of devices unavailable for"
     status = {"reason": "UnexpectedAdmissionError", "message": said}
