@@ -723,11 +723,19 @@ SCHEDULER = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity
         ),
         (
             [event("Warning", "0/2 nodes are available: 2 Insufficient cpu.", 20, "scheduler")],
-            "Why: resources: no node has cpu",
+            "Why: 0/2 nodes are available: 2 Insufficient cpu.\nFix: kubectl -n training describe pod t5",
+        ),
+        (
+            [
+                event("Warning", SCHEDULER, 21, "default-scheduler"),
+                event("Normal", "Pod should schedule on: nodeclaim/g6e-1", 22, "karpenter"),
+            ],
+            "Why: Karpenter makes a node for it, which has not joined: nodeclaim/g6e-1\n"
+            "Fix: kubectl describe nodeclaim g6e-1\n",
         ),
         ([], "Why: no event tells the reason\nFix: kubectl -n training describe pod t5-node-0-1"),
     ],
-    ids=["Karpenter", "the scheduler", "no event"],
+    ids=["Karpenter", "the scheduler", "a node on its way", "no event"],
 )
 def test_a_gang_one_of_whose_pods_has_no_node_while_the_others_are_paid_for_is_told_once(
     server: Server, events: list[Object], cause: str

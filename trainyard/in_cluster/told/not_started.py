@@ -21,6 +21,9 @@ START_MINUTES = 15
 """For which a pod may have a node without a message: an image of 10 GB is pulled in one or two. As long one may
 have none while others of its run have theirs: a node that EC2 has is there in a few."""
 OF_KUBELET, OF_KARPENTER = "kubelet", "karpenter"
+NODE_CLAIM = re.compile(r"nodeclaim/([\w.-]+)")
+"""In Karpenter's event about a pod that it makes a node for (1.14.1, pkg/controllers/provisioning/scheduling/events.go,
+NominatePodEvent). Events about the launch itself are about the NodeClaim."""
 NODES = "PET_NNODES"
 """Variable of a container: how many pods torchrun waits for, of an elastic job `fewest:most`."""
 
@@ -136,9 +139,8 @@ def _why(
     look = f"kubectl -n {meta['namespace']} describe pod {meta['name']}"
     names = {"namespace": meta["namespace"], **names}
     if not pod["spec"].get("nodeName"):
-        said = _of_placement(events) or "no event tells the reason"
         names["of_stack"] = f" --stack {settings.stack}"
-        return read([Symptom(**row) for row in settings.placement], said, look, **names)
+        return _without_a_node([*events], settings.placement, look, **names)
     waits = _waits(pod) or {}
     reason, said = waits.get("reason") or "", waits.get("message") or ""
     # What keeps kubelet from creating a container is in an event alone.
@@ -202,10 +204,21 @@ def _authors(event: Object) -> tuple[str | None, str | None]:
     return (event.get("source") or {}).get("component"), event.get("reportingComponent")
 
 
-def _of_placement(events: Iterable[Object]) -> str:
-    """Karpenter's last warning, which knows what it asked EC2 for; without one the scheduler's."""
+def _without_a_node(
+    events: Sequence[Object], placement: Iterable[Mapping[str, str]], look: str, **names: str
+) -> tuple[str, str]:
+    """The cause why a pod has no node, and what to do. Karpenter's last warning knows what it asked EC2 for. Without
+    one a node may be on its way, of which the scheduler knows nothing: its words stand as they are."""
+    of_karpenter = [each for each in events if OF_KARPENTER in _authors(each)]
+    if warned := _last(each for each in of_karpenter if each.get("type") == "Warning"):
+        return read([Symptom(**row) for row in placement], warned, look, **names)
+    if chosen := NODE_CLAIM.search(_last(of_karpenter)):
+        return (
+            f"Karpenter makes a node for it, which has not joined: {chosen[0]}",
+            f"kubectl describe nodeclaim {chosen[1]}",
+        )
     warnings = [each for each in events if each.get("type") == "Warning"]
-    return _last(each for each in warnings if OF_KARPENTER in _authors(each)) or _last(warnings)
+    return _last(warnings) or "no event tells the reason", look
 
 
 def _last(events: Iterable[Object]) -> str:
