@@ -19,11 +19,10 @@ def meeting_of_script(job: Workload, text: str) -> tuple[str, list[str]]:
     for found in _first_pods(job).finditer(text):
         before = text[: found.start()]
         is_literal = "<<" in before or before.count("'") % 2
-        made += text[start : found.start()] + (
-            f"$({VARIABLE})" if is_literal else f"${{{VARIABLE}}}"
-        )
+        host = f"$({VARIABLE})" if is_literal else f"${{{VARIABLE}}}"
+        made += text[start : found.start()] + host
         start = found.end()
-        changes.append(f"script: {found[0]} is now ${{{VARIABLE}}}, {WHY}")
+        changes.append(f"script: {found[0]} is now {host}, {WHY}")
     return made + text[start:], [*dict.fromkeys(changes)]
 
 

@@ -66,6 +66,8 @@ def restarts_of_a_gang(job: Workload, settings: Mapping[str, Any]) -> list[str]:
         return []
     place = f"{job.where(*LIMIT)}: {limit}"
     if restarts < 1:
+        if job.get(*ELASTIC, "maxRestarts") is not None:
+            return []
         never = "the first pod that fails ends the job, since its restartPolicy is Never"
         return [f"{place}: {never}, so pytorch_job.restarts is 0"] if limit else []
     pods = sum(pod.nodes for pod in job.pods if isinstance(pod.nodes, int))

@@ -238,6 +238,9 @@ def test_the_limits_of_restarts_of_a_pytorch_job_are_said(
     job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 2, "maxRestarts": 3}
     said = migrated(tmp_path, capsys, job)[1]
     assert "restarts: 3" in said and "elasticPolicy.maxRestarts [" not in said
+    job["spec"]["elasticPolicy"]["maxRestarts"] = 0
+    said = migrated(tmp_path, capsys, job)[1]
+    assert "restarts: 0" in said and "restartPolicy is Never" not in said
 
 
 def gang(policy: str | None) -> dict[str, Any]:

@@ -155,6 +155,14 @@ def test_the_pod_at_which_a_job_of_v1_meets_is_that_of_the_trainer(
     assert "master: $(PET_MASTER_ADDR)\n" in text, "bash replaces nothing there, Kubernetes does"
 
 
+def test_the_sentence_about_that_pod_names_what_the_script_has() -> None:
+    made = migration(
+        command=["bash", "-c", "# don't\ntorchrun --rdzv_endpoint=mine-master-0:1 a.py"]
+    )
+    assert "--rdzv_endpoint=$(PET_MASTER_ADDR):1" in made.entry["script"]
+    assert any("mine-master-0 is now $(PET_MASTER_ADDR), " in each for each in made.changed)
+
+
 def test_a_variable_with_that_pod_names_the_pod_of_the_trainer() -> None:
     variables = [{"name": "RDZV", "value": "tcp://mine-master-0:29500"}]
     made = migration(command=["torchrun", "--rdzv_endpoint=mine-master-0:1"], env=variables)
