@@ -33,7 +33,7 @@ def space_of(event: Object) -> str:
 
 
 def time_of(event: Object) -> str:
-    """When an event was last; empty where it says no time."""
+    """The last time of an event; empty where it says none."""
     return event.get("lastTimestamp") or event.get("eventTime") or ""
 
 
