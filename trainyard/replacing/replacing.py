@@ -225,15 +225,19 @@ def _subnet(plan: EnvironmentPlan, deployed: Deployed, was: str | None) -> Setti
     if isinstance(zone, ExistingZonePlan):
         path, wanted = f"environment.network.private_subnets.{zone.name}", zone.subnet_id
         return Setting(path=path, was=was, wanted=wanted) if was not in (None, wanted) else None
-    letters = {
+    letter = private_letters(deployed).get(was, zone.letter)
+    if letter == zone.letter:
+        return None
+    return Setting(path="environment.zone", was=f"{plan.identity.region}{letter}", wanted=zone.name)
+
+
+def private_letters(deployed: Deployed) -> dict[Any, str]:
+    """Id of each private subnet of the stack → the letter of its zone."""
+    return {
         deployed.output(SUBNET, name, "subnetId"): name.removeprefix(PRIVATE)
         for name in deployed.names(SUBNET)
         if name.startswith(PRIVATE)
     }
-    letter = letters.get(was, zone.letter)
-    if letter == zone.letter:
-        return None
-    return Setting(path="environment.zone", was=f"{plan.identity.region}{letter}", wanted=zone.name)
 
 
 def _guarded_store(name: str, *, keep: bool) -> Guarded:

@@ -18,7 +18,7 @@ from trainyard.plans.stores import EfsPlan
 from trainyard.problems import At, InputError, few
 from trainyard.replacing.deployed import SHOWN, Deployed, Object, Show, ends_one
 from trainyard.replacing.jobs.mounted import going_jobs, mounts
-from trainyard.replacing.replacing import PRIVATE, RUNTIME, SUBNET
+from trainyard.replacing.replacing import RUNTIME, SUBNET, private_letters
 
 MOUNT_TARGET = "aws:efs/mountTarget:MountTarget"
 TYPES = frozenset({MOUNT_TARGET, SUBNET, RUNTIME})
@@ -92,11 +92,8 @@ def _zones(plan: EnvironmentPlan, deployed: Deployed) -> dict[str, str]:
     """Private subnet → its zone, as far as anybody knows it."""
     if isinstance(plan.network, ExistingNetworkPlan):
         return {zone.subnet_id: zone.name for zone in plan.network.zones}
-    return {
-        deployed.output(SUBNET, name, "subnetId"): plan.identity.region + name.removeprefix(PRIVATE)
-        for name in deployed.names(SUBNET)
-        if name.startswith(PRIVATE)
-    }
+    letters = private_letters(deployed)
+    return {subnet: f"{plan.identity.region}{letter}" for subnet, letter in letters.items()}
 
 
 def _may_be_in(zone: str, specs: list[Object]) -> bool:
