@@ -130,7 +130,7 @@ def _ends(pod: Object, number: int) -> Iterator[End]:
     """The last end of each container of the pod, where it was an error; else that of a pod that kubelet ended."""
     said, erred = _of_kubelet(pod), False
     at = _last_change(pod) if said else ""
-    for each in _statuses(pod):
+    for each in container_statuses(pod):
         state, last = each.get("state") or {}, each.get("lastState") or {}
         end = state.get("terminated") or last.get("terminated") or {}
         if end.get("exitCode"):
@@ -150,11 +150,11 @@ def _ends(pod: Object, number: int) -> Iterator[End]:
         yield end_of(pod, at, number, said=said)
 
 
-def _statuses(pod: Object) -> Iterator[Object]:
-    """Statuses of its containers, init containers first."""
+def container_statuses(pod: Object) -> list[Object]:
+    """Statuses of the pod's containers, init containers first."""
     status = pod.get("status") or {}
-    for kind in ("initContainerStatuses", "containerStatuses"):
-        yield from status.get(kind) or ()
+    kinds = ("initContainerStatuses", "containerStatuses")
+    return [each for kind in kinds for each in status.get(kind) or ()]
 
 
 def _of_kubelet(pod: Object) -> str:

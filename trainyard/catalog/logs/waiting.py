@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from trainyard.catalog.job_kinds import POOL
 from trainyard.catalog.logs.events import about, is_about, is_of_karpenter, time_of
-from trainyard.catalog.logs.first_end import Object
+from trainyard.catalog.logs.first_end import Object, container_statuses
 from trainyard.catalog.logs.missing_secrets import keys_of, literals
 from trainyard.catalog.logs.symptom import BEGINS, read
 from trainyard.catalog.logs.symptoms import PENDING, STARTING
@@ -79,15 +79,6 @@ def restarts(pods: Iterable[Object]) -> list[int]:
         status["restartCount"]
         for pod in pods
         for status in pod["status"].get("containerStatuses", [])
-    ]
-
-
-def container_statuses(pod: Object) -> list[Object]:
-    """Statuses of the pod's containers, init containers first."""
-    return [
-        status
-        for key in ("initContainerStatuses", "containerStatuses")
-        for status in pod.get("status", {}).get(key, [])
     ]
 
 

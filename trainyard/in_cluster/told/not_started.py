@@ -9,10 +9,11 @@ convertToAPIContainerStatuses, getPhase).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from first_end import container_statuses
 from missing_secrets import keys_of, literals
 from record import Object, seconds
 from symptom import BEGINS, Symptom, read
@@ -181,18 +182,12 @@ def _scheduled(pod: Object) -> float:
 def _waits(pod: Object) -> Mapping[str, Any] | None:
     """What keeps the pod from its start, as its container says it; None where none waits, or an init container
     runs: it may copy data for hours."""
-    states = [status.get("state") or {} for status in _statuses(pod)]
+    states = [status.get("state") or {} for status in container_statuses(pod)]
     waiting = [each["waiting"] for each in states if each.get("waiting") is not None]
     stuck = [each for each in waiting if each.get("reason") not in BEGINS]
     if not stuck and any("running" in each for each in states):
         return None
     return next(iter(stuck or waiting), None)
-
-
-def _statuses(pod: Object) -> Iterator[Object]:
-    """Those of its containers, init containers first."""
-    for kind in ("initContainerStatuses", "containerStatuses"):
-        yield from pod["status"].get(kind) or ()
 
 
 def _tells(event: Object) -> bool:

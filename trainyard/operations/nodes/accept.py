@@ -17,7 +17,7 @@ from pathlib import Path
 
 from trainyard import command_line
 from trainyard.catalog.job_kinds import ENDED
-from trainyard.catalog.logs.waiting import container_statuses
+from trainyard.catalog.logs.first_end import container_statuses
 from trainyard.catalog.logs.xids import REPLACE
 from trainyard.derive.acceptance import promise
 from trainyard.operations.nodes.acceptance_entry import Entry, EntryError, acceptance_job, new_entry

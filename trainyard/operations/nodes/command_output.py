@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from trainyard.catalog.logs.waiting import container_statuses
+from trainyard.catalog.logs.first_end import container_statuses
 from trainyard.operations.nodes.shell_job import ENDED
 from trainyard.operations.reach.kubectl import NOT_FOUND, Kubectl, Login, Object
 

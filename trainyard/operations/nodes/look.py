@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
-from trainyard.catalog.logs.waiting import container_statuses
+from trainyard.catalog.logs.first_end import container_statuses
 from trainyard.operations.nodes.one_pod import described, may, running
 from trainyard.operations.nodes.shell_job import Shell, Wanted, pod_job, shell_name
 from trainyard.operations.reach.consent import ask

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from trainyard.catalog.job_kinds import ENDED, JOB_KINDS
-from trainyard.catalog.logs.waiting import container_statuses
+from trainyard.catalog.logs.first_end import container_statuses
 from trainyard.operations.nodes.shell_job import Shell
 from trainyard.operations.reach.kubectl import FORBIDDEN, NOT_FOUND, Kubectl, Object
 from trainyard.operations.reach.place import title

@@ -14,8 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from trainyard.catalog.job_kinds import ENTRY_KINDS, JOB_KINDS
 from trainyard.catalog.limits import TORCH_SECONDS
-from trainyard.catalog.logs.first_end import ranks
-from trainyard.catalog.logs.waiting import container_statuses
+from trainyard.catalog.logs.first_end import container_statuses, ranks
 from trainyard.operations.reach.kubectl import Kubectl, Object
 
 JOB_LABELS = {name: kind.pod_label for name, kind in ENTRY_KINDS.items()}

@@ -22,7 +22,8 @@ from trainyard.catalog.job_kinds import (
     true_conditions,
 )
 from trainyard.catalog.logs.events import is_about
-from trainyard.catalog.logs.waiting import container_statuses, state_beside
+from trainyard.catalog.logs.first_end import container_statuses
+from trainyard.catalog.logs.waiting import state_beside
 from trainyard.catalog.workloads import WORKLOADS
 from trainyard.objects.programs.history import DELETED
 from trainyard.operations.reach.kubectl import NOT_FOUND, Kubectl, Object

@@ -10,8 +10,9 @@ from types import MappingProxyType
 
 from trainyard.catalog.aws.node_price import TYPE, node_price
 from trainyard.catalog.aws.own_prices import LIST, OwnPrices
+from trainyard.catalog.logs.first_end import container_statuses
 from trainyard.catalog.logs.share_done import Reached
-from trainyard.catalog.logs.waiting import container_statuses, goes_on
+from trainyard.catalog.logs.waiting import goes_on
 from trainyard.catalog.quantities import amount
 from trainyard.catalog.workloads import job_of
 from trainyard.objects.jobs.pod_template import GPU, NODES_FOR, POOL
